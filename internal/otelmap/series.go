@@ -3,7 +3,6 @@
 package otelmap
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
@@ -47,12 +47,11 @@ func Number(name string, v int64) Attr { return Attr{name: name, number: v, isNu
 type Metric struct {
 	Name, Unit, Description string
 	Kind                    SeriesKind
-	Limit                   int       // most series, the overflow series not counted
+	Limit                   int       // most series, the overflow series not counted; at least 1
 	Bounds                  []float64 // upper bounds of the buckets of a histogram, ascending
 	Sums                    bool      // of a gauge: values of several series add up to something
 
-	points   map[string]*point
-	text     int // bytes of the attributes of these
+	points   *bounded.Map[string, *point] // nil before the first
 	overflow *point
 }
 
@@ -70,6 +69,7 @@ func textOf(attrs []Attr) (n int) {
 
 type point struct {
 	attrs          []Attr
+	text           int // bytes of these
 	start, updated time.Time
 	value          float64 // of a histogram the sum
 	count          uint64
@@ -86,6 +86,9 @@ func (m *Metric) add(p *point, v float64) {
 	p.value += v
 	switch m.Kind {
 	case KindHistogram:
+		if p.buckets == nil {
+			p.buckets = make([]uint64, len(m.Bounds)+1)
+		}
 		i, _ := slices.BinarySearch(m.Bounds, v)
 		p.buckets[i]++
 		p.count++
@@ -123,33 +126,32 @@ func (m *Metric) Set(now time.Time, v float64, attrs ...Attr) {
 }
 
 func (m *Metric) point(now time.Time, attrs []Attr) *point {
-	key := seriesKey(attrs)
-	p := m.points[key]
-	switch {
-	case p != nil:
-	case len(m.points) < m.Limit && m.text+textOf(attrs) <= m.Limit*seriesText+cut.MaxLabel:
-		if m.points == nil {
-			m.points = map[string]*point{}
+	key, points := seriesKey(attrs), m.series()
+	p, known := points.Get(key)
+	if !known {
+		p = &point{start: now, text: textOf(attrs)}
+		switch {
+		case points.Fits(key, p):
+			p.attrs = slices.Clone(attrs)
+			points.Set(key, p)
+		case m.overflow == nil:
+			m.overflow = p
+		default:
+			p = m.overflow
 		}
-		p = m.newPoint(now, slices.Clone(attrs))
-		m.points[key] = p
-		m.text += textOf(attrs)
-	default:
-		if m.overflow == nil {
-			m.overflow = m.newPoint(now, nil)
-		}
-		p = m.overflow
 	}
 	p.updated = now
 	return p
 }
 
-func (m *Metric) newPoint(now time.Time, attrs []Attr) *point {
-	p := &point{attrs: attrs, start: now}
-	if m.Kind == KindHistogram {
-		p.buckets = make([]uint64, len(m.Bounds)+1)
+func (m *Metric) series() *bounded.Map[string, *point] {
+	if m.points == nil {
+		m.points = bounded.NewMap(bounded.MapConfig[string, *point]{
+			Entries: m.Limit, Bytes: m.Limit*seriesText + cut.MaxLabel, Order: bounded.ByUse,
+			Size: func(_ string, p *point) int { return p.text },
+		})
 	}
-	return p
+	return m.points
 }
 
 func seriesKey(attrs []Attr) string {
@@ -163,20 +165,14 @@ func seriesKey(attrs []Attr) string {
 
 // Expire drops the series that nothing was added to since before.
 func (m *Metric) Expire(before time.Time) {
-	maps.DeleteFunc(m.points, func(_ string, p *point) bool {
-		old := p.updated.Before(before)
-		if old {
-			m.text -= textOf(p.attrs)
-		}
-		return old
-	})
+	m.series().DropOldest(func(_ string, p *point) bool { return p.updated.Before(before) })
 	if m.Kind == KindGauge && m.overflow != nil && m.overflow.updated.Before(before) {
 		m.overflow = nil // what counts goes on from where it was
 	}
 }
 
 // Len returns the number of series, the overflow series not counted.
-func (m *Metric) Len() int { return len(m.points) }
+func (m *Metric) Len() int { return m.series().Len() }
 
 // WriteMetrics appends the metrics that have series to td, under an empty
 // resource: every dimension stands on the data points.
@@ -184,7 +180,7 @@ func WriteMetrics(md pmetric.Metrics, now time.Time, metrics ...*Metric) {
 	sm := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
 	sm.Scope().SetName(ScopeName)
 	for _, m := range metrics {
-		if len(m.points) > 0 || m.overflow != nil {
+		if m.Len() > 0 || m.overflow != nil {
 			m.write(sm.Metrics().AppendEmpty(), now)
 		}
 	}
@@ -195,8 +191,10 @@ func (m *Metric) write(to pmetric.Metric, now time.Time) {
 	to.SetUnit(m.Unit)
 	to.SetDescription(m.Description)
 	next := m.appender(to)
-	for _, key := range slices.Sorted(maps.Keys(m.points)) {
-		next(m.points[key], now, false)
+	points := m.series()
+	for _, key := range slices.Sorted(points.Keys()) {
+		p, _ := points.Peek(key)
+		next(p, now, false)
 	}
 	if m.overflow != nil {
 		next(m.overflow, now, true)

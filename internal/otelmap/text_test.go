@@ -168,5 +168,5 @@ func TestMetric_ManyLongLabels_AreBoundedInBytes(t *testing.T) {
 	assert.NotNil(t, m.overflow)
 	m.Expire(time.Unix(1000, 0))
 	assert.Zero(t, m.Len())
-	assert.Zero(t, m.text, "what was dropped makes room")
+	assert.Zero(t, m.points.Bytes(), "what was dropped makes room")
 }
