@@ -4,7 +4,6 @@ package replica
 
 import (
 	"cmp"
-	"container/list"
 	"maps"
 	"slices"
 	"time"
@@ -18,10 +17,9 @@ import (
 type group struct {
 	key      Key
 	of       *holder
-	at       *list.Element // in of
-	bytes    int           // that the job's share counts for it
-	doubts   int           // bytes of doubt
-	texts    int           // bytes of texts of ranks
+	bytes    int // that the job's share counts for it
+	doubts   int // bytes of doubt
+	texts    int // bytes of texts of ranks
 	jobName  string
 	replicas int64 // the most that anybody said; 0: nobody did
 	ranks    map[int64]*rank

@@ -3,7 +3,6 @@
 package replica
 
 import (
-	"container/list"
 	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
@@ -12,9 +11,13 @@ import (
 // holder has the groups of one job.
 type holder struct {
 	job    string
-	groups list.List // of *group, the one that was not heard of for longest first
-	ranks  int       // of all groups
+	groups *bounded.Map[Key, *group] // by use
+	ranks  int                       // of all groups
 	share  *bounded.Share[*holder]
+}
+
+func newHolder(job string) *holder {
+	return &holder{job: job, groups: bounded.NewMap(bounded.MapConfig[Key, *group]{Order: bounded.ByUse})}
 }
 
 // What single entries take beside their texts, with what maps need for them.
@@ -60,12 +63,13 @@ func (g *group) measure() {
 func (w *Watch) enter(g *group) {
 	h := w.jobs[g.key.Job]
 	if h == nil {
-		h = &holder{job: g.key.Job}
+		h = newHolder(g.key.Job)
 		h.share = w.room.Enter(h)
 		h.share.Add(holderBytes + len(h.job))
 		w.jobs[h.job] = h
 	}
-	g.of, g.at = h, h.groups.PushBack(g)
+	g.of = h
+	h.groups.Set(g.key, g)
 	w.groups[g.key] = g
 }
 
@@ -114,13 +118,11 @@ func (w *Watch) leave(h *holder, but *group) bool {
 	if h == nil {
 		return false
 	}
-	for at := h.groups.Front(); at != nil; at = at.Next() {
-		if g := at.Value.(*group); g != but {
-			w.giveUp(g)
-			return true
-		}
+	_, g, ok := h.groups.OldestWhere(func(_ Key, g *group) bool { return g != but })
+	if ok {
+		w.giveUp(g)
 	}
-	return false
+	return ok
 }
 
 // giveUp forgets a group to make room. Its replicas may still differ.

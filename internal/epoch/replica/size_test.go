@@ -135,7 +135,7 @@ func TestWatch_GroupsAreShort_CrowdMakesRoom(t *testing.T) {
 func TestWatch_CountsThatAreWrong_EndTick(t *testing.T) {
 	r := newRig(Config{Ranks: 8})
 	r.tell(of("job", "dp", 0))
-	r.room.Enter(&holder{}).Add(2 * r.cfg.Bytes)
+	r.room.Enter(newHolder("")).Add(2 * r.cfg.Bytes)
 	r.stats.Ranks += 8
 	r.Tick(r.now)
 	assert.Len(t, r.groups, 1)

@@ -57,7 +57,7 @@ func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 		w.recall(g)
 	}
 	g.of.share.Hear()
-	g.of.groups.MoveToBack(g.at)
+	g.of.groups.Touch(k)
 	defer w.keep(g)
 	g.heard = now
 	g.jobName, g.replicas = max(g.jobName, cut.Text(v.Rank.JobName, cut.MaxName)), max(g.replicas, v.Replicas)
@@ -82,7 +82,7 @@ func (w *Watch) forget(k Key) {
 	w.stats.Ranks -= len(g.ranks)
 	g.of.ranks -= len(g.ranks)
 	delete(w.groups, k)
-	g.of.groups.Remove(g.at)
+	g.of.groups.Delete(k)
 	g.of.share.Add(-g.bytes)
 	if g.of.groups.Len() == 0 {
 		g.of.share.Leave()
