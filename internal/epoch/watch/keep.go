@@ -71,7 +71,7 @@ func (k saveKey) compare(o saveKey) int {
 func (w *Watch) looked(of genKey) []string {
 	names := map[string]bool{}
 	for _, life := range w.engine.Tellers(of.job, of.generation, w.frontiers[of].V) {
-		if by := w.observers[life]; by != nil {
+		if by, ok := w.observers.Peek(life); ok {
 			names[by.name] = true
 		}
 	}
@@ -173,8 +173,8 @@ func (w *Watch) away(now time.Time) {
 func (w *Watch) overlooked(of genKey, now time.Time) bool {
 	for _, save := range w.engine.Saves(of.job, of.generation) {
 		for _, life := range w.engine.Tellers(of.job, of.generation, save) {
-			by := w.observers[life]
-			if by == nil || by.gone || !by.looks || !slices.Contains(w.before[of].observers, by.name) {
+			by, ok := w.observers.Peek(life)
+			if !ok || by.gone || !by.looks || !slices.Contains(w.before[of].observers, by.name) {
 				continue
 			}
 			if by.seen.Sub(by.since) >= w.cfg.Settle && now.Sub(by.since) >= w.cfg.Settle {

@@ -24,27 +24,27 @@ type observer struct {
 // late reports whether a life of an observer is over: a later one is heard. After a clock was set
 // back that may be the older one, which counts when the later has fallen silent.
 func (w *Watch) late(o *model.EpochObservation, name string) bool {
-	if by := w.observers[name]; by != nil && by.over {
+	if by, _ := w.observers.Peek(name); by != nil && by.over {
 		return true
 	}
-	newest := w.observers[w.lives[o.Observer]]
+	newest, _ := w.observers.Peek(w.lives[o.Observer])
 	return newest != nil && newest.life > o.Life && o.Life != 0 && !newest.gone
 }
 
 // hear notes that an observer lives.
 func (w *Watch) hear(name string, o *model.EpochObservation, now time.Time) {
-	by := w.observers[name]
-	if by == nil {
+	by, known := w.observers.Get(name)
+	if !known {
 		w.supersede(o)
-		if len(w.observers) >= w.cfg.MaxObservers {
+		if w.observers.Len() >= w.cfg.MaxObservers {
 			w.stats.Unfollowed++
 			return
 		}
 		by = &observer{name: o.Observer, life: o.Life, gone: true} // it may have been heard before, and be forgotten since
-		w.observers[name] = by
+		w.observers.Set(name, by)
 	}
 	// Under the name of a life another observer may report: by that is one observer, with one name.
-	if newest := w.observers[w.lives[by.name]]; newest == nil || newest.over {
+	if newest, _ := w.observers.Peek(w.lives[by.name]); newest == nil || newest.over {
 		w.lives[by.name] = name
 	}
 	if by.gone { // what it said counts again
@@ -61,28 +61,30 @@ func (w *Watch) hear(name string, o *model.EpochObservation, now time.Time) {
 // tells all anew.
 func (w *Watch) supersede(o *model.EpochObservation) {
 	last := w.lives[o.Observer]
-	before := w.observers[last]
+	before, _ := w.observers.Peek(last)
 	if before == nil || before.life >= o.Life {
 		return
 	}
 	w.engine.Forget(last)
 	before.gone, before.over = true, true
-	if len(w.observers) >= w.cfg.MaxObservers {
-		delete(w.observers, last)
+	if w.observers.Len() >= w.cfg.MaxObservers {
+		w.observers.Delete(last)
 	}
 }
 
 // forget takes back what observers said that fell silent.
 func (w *Watch) forget(now time.Time) {
-	for name, by := range w.observers {
+	for name, by := range w.observers.All() {
 		silent := now.Sub(by.heard)
 		switch {
+		case silent < w.cfg.Silent:
+			return // all others were heard since
 		case by.gone && silent >= 2*w.cfg.Silent:
-			delete(w.observers, name) // the engine drops it when it needs the room
+			w.observers.Delete(name) // the engine drops it when it needs the room
 			if w.lives[by.name] == name {
 				delete(w.lives, by.name)
 			}
-		case !by.gone && silent >= w.cfg.Silent:
+		case !by.gone:
 			by.gone = true
 			w.engine.Forget(name)
 			w.stats.Forgotten++

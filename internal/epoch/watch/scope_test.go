@@ -136,7 +136,7 @@ func TestALaterLife(t *testing.T) {
 	tell(3, 3, model.DomainCommitted)
 	assert.EqualValues(t, 2, r.Stats().Late)
 	r.pass(time.Hour)
-	assert.Empty(t, r.observers)
+	assert.Zero(t, r.observers.Len())
 	assert.Empty(t, r.lives)
 }
 

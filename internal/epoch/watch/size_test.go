@@ -122,9 +122,9 @@ func TestWatch_ObserverNamedLikeALife_IsForgotten(t *testing.T) {
 		for i := range of {
 			r.Observe(&of[i], r.now)
 		}
-		require.Len(t, r.observers, 1)
+		require.Equal(t, 1, r.observers.Len())
 		r.pass(3 * r.cfg.Silent)
-		assert.Empty(t, r.observers)
+		assert.Zero(t, r.observers.Len())
 		assert.Empty(t, r.lives)
 	}
 }

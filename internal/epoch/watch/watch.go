@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -18,8 +19,8 @@ import (
 type Watch struct {
 	cfg       Config
 	engine    *epoch.Engine
-	observers map[string]*observer
-	lives     map[string]string // the newest observer of each name
+	observers *bounded.Map[string, *observer] // the one that was heard longest ago first
+	lives     map[string]string               // the newest observer of each name
 	saves     map[saveKey]*save
 	book      *finding.Book[state]
 	names     map[string]string // of jobs
@@ -53,7 +54,7 @@ type save struct {
 // New returns a watch that has heard nothing.
 func New(cfg Config) *Watch {
 	return &Watch{
-		cfg: cfg, engine: epoch.New(cfg.Engine), observers: map[string]*observer{}, lives: map[string]string{}, saves: map[saveKey]*save{},
+		cfg: cfg, engine: epoch.New(cfg.Engine), observers: bounded.NewMap(bounded.MapConfig[string, *observer]{Order: bounded.ByUse}), lives: map[string]string{}, saves: map[saveKey]*save{},
 		book: finding.New[state](finding.Config{MaxOpen: cfg.MaxEpisodes, Same: same}), names: map[string]string{}, frontiers: map[genKey]model.Optional[int64]{}, before: map[genKey]before{},
 	}
 }
@@ -98,7 +99,8 @@ func (w *Watch) Observe(of *model.EpochObservation, now time.Time) {
 		s.changed, s.judged = now, false
 	}
 	s.heard = now
-	s.spans.take(of, w.observers[o.Observer], change != epoch.Nothing, now)
+	by, _ := w.observers.Peek(o.Observer)
+	s.spans.take(of, by, change != epoch.Nothing, now)
 	w.engine.Beside(k.job, k.generation, k.save, s.bytes(k))
 }
 
@@ -304,8 +306,8 @@ func (w *Watch) stillSaid(k saveKey, s *save, now time.Time) bool {
 		return len(s.doubters) > 0
 	}
 	return slices.ContainsFunc(s.doubters, func(name string) bool {
-		by := w.observers[name]
-		if by == nil { // it is not followed: nobody knows
+		by, ok := w.observers.Peek(name)
+		if !ok { // it is not followed: nobody knows
 			return false
 		}
 		from := s.changed
