@@ -74,7 +74,7 @@ const timelinePrefix = "timeline:"
 
 // Read fills the mapper's batch with all spans of td.
 func (m *Mapper) Read(td ptrace.Traces) {
-	m.reset()
+	m.Forget()
 	for _, rs := range td.ResourceSpans().All() {
 		m.sources = append(m.sources, m.source(rs.Resource()))
 		at := int32(len(m.sources) - 1)
@@ -91,9 +91,7 @@ func (m *Mapper) Read(td ptrace.Traces) {
 func (m *Mapper) Batch() *causality.Batch { return &m.batch }
 
 // Forget lets go of the spans that were read.
-func (m *Mapper) Forget() { m.reset() }
-
-func (m *Mapper) reset() {
+func (m *Mapper) Forget() {
 	m.batch.Reset()
 	clear(m.items)
 	clear(m.sources)
