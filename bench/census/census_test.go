@@ -369,7 +369,8 @@ func TestLines_EachKind_IsCountedApart(t *testing.T) {
 	assert.Equal(t, lines{written: 3, tests: 1, generated: 4}, n)
 }
 
-// The tree has one life cycle, one parse of evidence, one place for quantiles, and a limit or a reason for each map.
+// The tree has one life cycle, one parse of evidence, one place for quantiles, a limit or a reason for each map, and a
+// reason for each eviction by hand.
 func TestTree_NothingIsOutsideOfItsPlace(t *testing.T) {
 	if !tier.Full(t) {
 		t.Skip("it takes ten seconds: the full tier runs it")
@@ -385,5 +386,7 @@ func TestTree_NothingIsOutsideOfItsPlace(t *testing.T) {
 	assert.Empty(t, only(c.quantiles, ofProduct))
 	assert.Empty(t, c.maps.unlimited, "give the map a limit, or a reason in maps.txt")
 	assert.Empty(t, c.maps.unused, "entries of maps.txt")
+	assert.Empty(t, c.evictions.unexplained, "use a bounded.Map, or give the reason in evictions.txt")
+	assert.Empty(t, c.evictions.unused, "entries of evictions.txt")
 	assert.Empty(t, c.upward)
 }
