@@ -87,6 +87,16 @@ func TestSeriesExpire(t *testing.T) {
 	assert.Equal(t, map[string]any{"job": "new"}, writeOne(t, m).Sum().DataPoints().At(0).Attributes().AsRaw())
 }
 
+func TestMetric_OldestSeriesUsedAgain_OthersExpire(t *testing.T) {
+	m := &Metric{Kind: KindCounter, Limit: 3}
+	for i, job := range []string{"a", "b", "c", "a"} {
+		m.Add(t0.Add(time.Duration(i)*time.Second), 1, Text("job", job))
+	}
+	m.Expire(t0.Add(3 * time.Second))
+	assert.Equal(t, 1, m.Len())
+	assert.Equal(t, map[string]any{"job": "a"}, writeOne(t, m).Sum().DataPoints().At(0).Attributes().AsRaw())
+}
+
 func TestSeriesKeysDoNotRunTogether(t *testing.T) {
 	m := &Metric{Kind: KindCounter, Limit: 10}
 	m.Add(t0, 1, Text("a", "b"), Text("c", ""))
