@@ -36,21 +36,11 @@ type times map[string][]float64
 func benchmark(ctx context.Context, o *options, base, head *revision, stdout, stderr io.Writer) error {
 	fmt.Fprintf(stdout, "\n%-52s %5s %14s %14s %7s  %s\n", "benchmark", "runs", "base ns/op", "head ns/op", "ratio", "spread of base, head")
 	marked := 0
-	for _, pkg := range benchmarked {
-		if _, err := os.Stat(filepath.Join(head.tree, pkg)); err != nil {
-			fmt.Fprintf(stdout, "skipped: %s is not in the head\n", pkg)
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(base.tree, pkg)); err != nil {
-			fmt.Fprintf(stdout, "skipped: %s is not in the base\n", pkg)
-			continue
-		}
+	for _, pkg := range o.benchmarked(base, head, stdout) {
 		fmt.Fprintf(stderr, "benchmarks of %s\n", pkg)
 		all := map[string]times{base.name: {}, head.name: {}}
-		for _, r := range []*revision{base, head} {
-			if err := errors.Join(os.MkdirAll(r.out, 0o750), r.goTool(ctx, "test", "-c", "-trimpath", "-o", r.benchProgram(pkg), "./"+pkg)); err != nil {
-				return fmt.Errorf("build benchmarks of %s: %w", r.name, err)
-			}
+		if err := buildBenchmarks(ctx, pkg, base, head); err != nil {
+			return err
 		}
 		for n := range o.runs {
 			order := []*revision{base, head}
@@ -59,8 +49,7 @@ func benchmark(ctx context.Context, o *options, base, head *revision, stdout, st
 			}
 			for _, r := range order {
 				// A failed benchmark of the base is no reason to stop.
-				text, err := output(ctx, filepath.Join(r.tree, pkg), append(r.env[:len(r.env):len(r.env)], "GOMAXPROCS=1"), r.benchProgram(pkg),
-					"-test.run", "^$", "-test.bench", o.benchmarks, "-test.benchtime", o.benchtime, "-test.timeout", "10m")
+				text, err := r.runBenchmarks(ctx, pkg, o.benchmarks, o.benchtime)
 				if err != nil {
 					if ctx.Err() != nil {
 						return ctx.Err()
@@ -76,14 +65,64 @@ func benchmark(ctx context.Context, o *options, base, head *revision, stdout, st
 	return nil
 }
 
+// benchmarked are the packages that both revisions have and -packages names.
+func (o *options) benchmarked(base, head *revision, stdout io.Writer) (list []string) {
+	for _, pkg := range benchmarked {
+		if !o.packages.MatchString(pkg) {
+			continue
+		}
+		if missing := without(pkg, head, base); missing != nil {
+			fmt.Fprintf(stdout, "skipped: %s is not in the %s\n", pkg, missing.name)
+			continue
+		}
+		list = append(list, pkg)
+	}
+	return list
+}
+
+// without is the first revision that has no such package.
+func without(pkg string, of ...*revision) *revision {
+	for _, r := range of {
+		if _, err := os.Stat(filepath.Join(r.tree, pkg)); err != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func buildBenchmarks(ctx context.Context, pkg string, of ...*revision) error {
+	for _, r := range of {
+		if err := errors.Join(os.MkdirAll(r.out, 0o750), r.goTool(ctx, "test", "-c", "-trimpath", "-o", r.benchProgram(pkg), "./"+pkg)); err != nil {
+			return fmt.Errorf("build benchmarks of %s: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// benchEnv gives a benchmark one processor, so that goroutines run in the same order each time.
+func (r *revision) benchEnv() []string { return append(r.env[:len(r.env):len(r.env)], "GOMAXPROCS=1") }
+
+func (r *revision) runBenchmarks(ctx context.Context, pkg, which, benchtime string) (string, error) {
+	return output(ctx, filepath.Join(r.tree, pkg), r.benchEnv(), r.benchProgram(pkg),
+		"-test.run", "^$", "-test.bench", which, "-test.benchtime", benchtime, "-test.benchmem", "-test.timeout", "10m")
+}
+
+// label names a benchmark in the table.
+func label(pkg, name string) string {
+	return strings.TrimPrefix(pkg, "internal/") + " " + strings.TrimPrefix(name, "Benchmark")
+}
+
 func (r *revision) benchProgram(pkg string) string {
 	return r.program(strings.ReplaceAll(pkg, "/", "_") + ".test")
 }
 
 var benchLine = regexp.MustCompile(`(?m)^(Benchmark\S+)\s+\d+\s+([\d.]+) ns/op`)
 
-func (t times) add(text string) {
-	for _, m := range benchLine.FindAllStringSubmatch(text, -1) {
+func (t times) add(text string) { t.addAll(benchLine, text) }
+
+// addAll adds a figure of each line: the name is the first group of the expression, the figure the second.
+func (t times) addAll(line *regexp.Regexp, text string) {
+	for _, m := range line.FindAllStringSubmatch(text, -1) {
 		if v, err := strconv.ParseFloat(m[2], 64); err == nil {
 			t[m[1]] = append(t[m[1]], v)
 		}
@@ -94,9 +133,9 @@ func (t times) add(text string) {
 func report(w io.Writer, pkg string, base, head times) (marked int) {
 	for _, name := range slices.Sorted(maps.Keys(head)) {
 		is, was := head[name], base[name]
-		label := strings.TrimPrefix(pkg, "internal/") + " " + strings.TrimPrefix(name, "Benchmark")
+		at := label(pkg, name)
 		if len(was) == 0 {
-			fmt.Fprintf(w, "%-52s %5d %14s %14.0f %7s  only in the head\n", label, len(is), "-", middle(is), "-")
+			fmt.Fprintf(w, "%-52s %5d %14s %14.0f %7s  only in the head\n", at, len(is), "-", middle(is), "-")
 			continue
 		}
 		ratio, mark := middle(is)/middle(was), ""
@@ -104,11 +143,11 @@ func report(w io.Writer, pkg string, base, head times) (marked int) {
 			marked++
 			mark = "  slower"
 		}
-		fmt.Fprintf(w, "%-52s %5d %14.0f %14.0f %7.3f  %.0f %%, %.0f %%%s\n", label, len(is), middle(was), middle(is), ratio, spread(was), spread(is), mark)
+		fmt.Fprintf(w, "%-52s %5d %14.0f %14.0f %7.3f  %.0f %%, %.0f %%%s\n", at, len(is), middle(was), middle(is), ratio, spread(was), spread(is), mark)
 	}
 	for _, name := range slices.Sorted(maps.Keys(base)) {
 		if len(head[name]) == 0 {
-			fmt.Fprintf(w, "%-52s only in the base\n", strings.TrimPrefix(pkg, "internal/")+" "+strings.TrimPrefix(name, "Benchmark"))
+			fmt.Fprintf(w, "%-52s only in the base\n", label(pkg, name))
 		}
 	}
 	return marked

@@ -50,15 +50,17 @@ type options struct {
 	keep    bool
 	workers int
 
-	bench      bool
-	runs       int
-	benchtime  string
-	benchmarks string
+	bench        bool
+	instructions bool
+	runs         int
+	benchtime    string
+	benchmarks   string
+	packages     *regexp.Regexp
 }
 
 func parse(args []string, stderr io.Writer) (*options, error) {
 	var o options
-	var list, only string
+	var list, only, packages string
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.StringVar(&o.base, "base", "", "the `revision` to compare the working tree with")
@@ -70,9 +72,11 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fs.BoolVar(&o.keep, "keep", false, "leave programs and inputs where they are, and say where")
 	fs.IntVar(&o.workers, "workers", max(1, runtime.NumCPU()/2), "how many `inputs` at the same time; each takes a processor for either revision")
 	fs.BoolVar(&o.bench, "bench", false, "run paired benchmarks instead")
+	fs.BoolVar(&o.instructions, "instructions", false, "of -bench: count instructions with valgrind, in place of time")
 	fs.IntVar(&o.runs, "runs", 6, "of -bench: `times` that each revision runs")
 	fs.StringVar(&o.benchtime, "benchtime", "200ms", "of -bench: as `time` of go test -benchtime")
 	fs.StringVar(&o.benchmarks, "benchmarks", ".", "of -bench: as `regexp` of go test -bench")
+	fs.StringVar(&packages, "packages", "", "of -bench: only packages whose path matches this `regexp`")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -88,6 +92,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	var err error
 	if o.only, err = regexp.Compile(only); err != nil {
 		return nil, fmt.Errorf("parse -only: %w", err)
+	}
+	if o.packages, err = regexp.Compile(packages); err != nil {
+		return nil, fmt.Errorf("parse -packages: %w", err)
 	}
 	o.parts = strings.Split(list, ",")
 	for _, p := range o.parts {
@@ -138,7 +145,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	fmt.Fprintf(stdout, "base %s (%s), head: the working tree\n", o.base, base.commit)
-	if o.bench {
+	switch {
+	case o.instructions:
+		return countInstructions(ctx, o, base, head, stdout, stderr)
+	case o.bench:
 		return benchmark(ctx, o, base, head, stdout, stderr)
 	}
 	c := &comparison{o: o, base: base, head: head, work: work, intended: intended, stdout: stdout, stderr: stderr, begin: time.Now()}
