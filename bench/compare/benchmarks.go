@@ -104,7 +104,7 @@ func (r *revision) benchEnv() []string { return append(r.env[:len(r.env):len(r.e
 
 func (r *revision) runBenchmarks(ctx context.Context, pkg, which, benchtime string) (string, error) {
 	return output(ctx, filepath.Join(r.tree, pkg), r.benchEnv(), r.benchProgram(pkg),
-		"-test.run", "^$", "-test.bench", which, "-test.benchtime", benchtime, "-test.benchmem", "-test.timeout", "10m")
+		"-test.run", "^$", "-test.bench", which, "-test.benchtime", benchtime, "-test.timeout", "10m")
 }
 
 // label names a benchmark in the table.
@@ -118,11 +118,8 @@ func (r *revision) benchProgram(pkg string) string {
 
 var benchLine = regexp.MustCompile(`(?m)^(Benchmark\S+)\s+\d+\s+([\d.]+) ns/op`)
 
-func (t times) add(text string) { t.addAll(benchLine, text) }
-
-// addAll adds a figure of each line: the name is the first group of the expression, the figure the second.
-func (t times) addAll(line *regexp.Regexp, text string) {
-	for _, m := range line.FindAllStringSubmatch(text, -1) {
+func (t times) add(text string) {
+	for _, m := range benchLine.FindAllStringSubmatch(text, -1) {
 		if v, err := strconv.ParseFloat(m[2], 64); err == nil {
 			t[m[1]] = append(t[m[1]], v)
 		}

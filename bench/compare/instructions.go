@@ -5,6 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
 	"io"
 	"maps"
 	"math"
@@ -17,8 +20,8 @@ import (
 	"sync"
 )
 
-// Wall time of one program differs by half from run to run where other machines share the processor.
-// The instructions that it executes do not: valgrind's cachegrind counts them on a simulated processor
+// Where other machines share the processor, the time of one program differs from run to run. The
+// instructions that it executes do not: valgrind's cachegrind counts them on a simulated processor
 // (Nethercote and Seward, PLDI 2007). They say nothing of caches, branches and waiting. The garbage
 // collector, whose work depends on the time, is off: the bytes that are allocated stand for it.
 
@@ -33,8 +36,11 @@ const (
 )
 
 // span are the numbers of operations at which a benchmark's program is counted. The difference is free of
-// what the program does before and after them.
+// what the program does before and after them, but not of what it does for each with the timer stopped.
 type span struct{ few, many int }
+
+// each returns how many instructions an operation takes, by those of the program with few and with many.
+func (s span) each(few, many float64) float64 { return (many - few) / float64(s.many-s.few) }
 
 // spanOf chooses them by the ns that an operation takes.
 func spanOf(ns float64) span {
@@ -48,7 +54,8 @@ type counter struct {
 	span      span
 	base      []float64 // instructions per operation, one a run
 	head      []float64
-	allocated [2]float64 // bytes per operation of base and head
+	allocated map[*revision]float64 // bytes per operation
+	untimed   bool                  // it stops the timer: work that is not timed is counted
 	err       error
 }
 
@@ -64,60 +71,53 @@ func countInstructions(ctx context.Context, o *options, base, head *revision, st
 		if err := buildBenchmarks(ctx, pkg, base, head); err != nil {
 			return err
 		}
-		list, err := counters(ctx, o, pkg, base, head, stdout)
-		if err != nil {
-			return err
-		}
+		list := counters(ctx, o, pkg, base, head, all, stdout)
 		countAll(ctx, o, list, base, head)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		for _, c := range list {
-			c.report(stdout, all)
+			c.report(stdout, base, head, all)
 		}
 	}
-	all.print(stdout)
-	return nil
+	return all.write(stdout)
 }
 
 // counters finds the benchmarks that both revisions have.
-func counters(ctx context.Context, o *options, pkg string, base, head *revision, stdout io.Writer) (list []*counter, err error) {
+func counters(ctx context.Context, o *options, pkg string, base, head *revision, all *summary, stdout io.Writer) (list []*counter) {
 	const short = "10ms"
-	took, bytes := map[string]times{}, map[string]times{}
+	took := map[*revision]times{base: {}, head: {}}
 	for _, r := range []*revision{base, head} {
 		text, err := r.runBenchmarks(ctx, pkg, o.benchmarks, short)
 		if err != nil {
-			return nil, fmt.Errorf("time benchmarks of %s of %s: %w", pkg, r.name, err)
+			all.failed++
+			fmt.Fprintf(stdout, "failed: %s of %s: %v\n", pkg, r.name, err)
 		}
-		took[r.name], bytes[r.name] = times{}, times{}
-		took[r.name].add(text)
-		bytes[r.name].addAll(allocLine, text)
+		took[r].add(text)
 	}
-	for _, name := range slices.Sorted(maps.Keys(took[head.name])) {
-		was := took[base.name][name]
+	stops := stopTimer(filepath.Join(head.tree, pkg))
+	for _, name := range slices.Sorted(maps.Keys(took[head])) {
+		was := took[base][name]
 		if len(was) == 0 {
 			fmt.Fprintf(stdout, "%-52s only in the head\n", label(pkg, name))
 			continue
 		}
-		ns := max(middle(was), middle(took[head.name][name]))
+		// The faster of both: what else the machine does makes a program slower, never faster.
+		ns := min(middle(was), middle(took[head][name]))
 		if ns*fewest > tooLong {
+			all.left++
 			fmt.Fprintf(stdout, "%-52s not counted: an operation takes %.1f s\n", label(pkg, name), ns/1e9)
 			continue
 		}
-		c := &counter{pkg: pkg, name: name, span: spanOf(ns)}
-		for i, r := range []*revision{base, head} {
-			if b := bytes[r.name][name]; len(b) > 0 {
-				c.allocated[i] = middle(b)
-			}
-		}
-		list = append(list, c)
+		top, _, _ := strings.Cut(name, "/")
+		list = append(list, &counter{pkg: pkg, name: name, span: spanOf(ns), untimed: stops[top], allocated: map[*revision]float64{}})
 	}
-	for _, name := range slices.Sorted(maps.Keys(took[base.name])) {
-		if len(took[head.name][name]) == 0 {
+	for _, name := range slices.Sorted(maps.Keys(took[base])) {
+		if len(took[head][name]) == 0 {
 			fmt.Fprintf(stdout, "%-52s only in the base\n", label(pkg, name))
 		}
 	}
-	return list, nil
+	return list
 }
 
 // countAll counts several at a time: what else the machine does changes no count.
@@ -157,44 +157,76 @@ func (c *counter) count(ctx context.Context, runs int, base, head *revision) {
 
 // instructions returns how many an operation takes.
 func (c *counter) instructions(ctx context.Context, r *revision) (float64, error) {
-	few, err := r.countProgram(ctx, c.pkg, c.name, c.span.few)
+	few, _, err := r.countProgram(ctx, c.pkg, c.name, c.span.few)
 	if err != nil {
 		return 0, err
 	}
-	many, err := r.countProgram(ctx, c.pkg, c.name, c.span.many)
+	many, allocated, err := r.countProgram(ctx, c.pkg, c.name, c.span.many)
 	if err != nil {
 		return 0, err
 	}
-	return (many - few) / float64(c.span.many-c.span.few), nil
+	c.allocated[r] = allocated
+	return c.span.each(few, many), nil
 }
 
-var allocLine = regexp.MustCompile(`(?m)^(Benchmark\S+)\s.*?\s(\d+) B/op`)
-
-var refsLine = regexp.MustCompile(`(?m)^==\d+== I\s+refs:\s+([\d,]+)`)
-
-// countProgram returns how many instructions the test program takes with so many operations.
-func (r *revision) countProgram(ctx context.Context, pkg, name string, ops int) (float64, error) {
+// countProgram returns how many instructions the test program takes with so many operations, and how many
+// bytes an operation allocates.
+func (r *revision) countProgram(ctx context.Context, pkg, name string, ops int) (refs, allocated float64, err error) {
 	cmd := exec.CommandContext(ctx, "valgrind", "--tool=cachegrind", "--cache-sim=no", "--branch-sim=no", "--cachegrind-out-file=/dev/null",
-		r.benchProgram(pkg), "-test.run", "^$", "-test.bench", exactly(name), "-test.benchtime", strconv.Itoa(ops)+"x", "-test.timeout", "30m")
+		r.benchProgram(pkg), "-test.run", "^$", "-test.bench", exactly(name), "-test.benchtime", strconv.Itoa(ops)+"x", "-test.benchmem", "-test.timeout", "30m")
 	cmd.Dir, cmd.Env = filepath.Join(r.tree, pkg), append(r.benchEnv(), "GOGC=off", "GOMEMLIMIT=1GiB")
 	text, err := cmd.CombinedOutput()
 	if err != nil {
-		return 0, fmt.Errorf("run valgrind on %s with %d operations: %w: %s", name, ops, err, tail(string(text)))
+		return 0, 0, fmt.Errorf("run valgrind on %s with %d operations: %w: %s", name, ops, err, tail(string(text)))
 	}
 	return refsOf(string(text))
 }
 
-// refsOf reads the count that cachegrind prints.
-func refsOf(text string) (float64, error) {
-	m := refsLine.FindStringSubmatch(text)
-	if m == nil {
-		return 0, fmt.Errorf("read count of cachegrind: got no line \"I refs\" in %q", tail(text))
+var (
+	refsLine  = regexp.MustCompile(`(?m)^==\d+== I\s+refs:\s+([\d,]+)`)
+	allocLine = regexp.MustCompile(`\s(\d+) B/op`)
+)
+
+// refsOf reads the counts that cachegrind and the benchmark print.
+func refsOf(text string) (refs, allocated float64, err error) {
+	m, of := refsLine.FindStringSubmatch(text), allocLine.FindStringSubmatch(text)
+	if m == nil || of == nil {
+		return 0, 0, fmt.Errorf("read counts of cachegrind and benchmark: got %q; want lines with \"I refs\" and \"B/op\"", tail(text))
 	}
-	n, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
+	refs, err = strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
 	if err != nil {
-		return 0, fmt.Errorf("read count of cachegrind: %w", err)
+		return 0, 0, fmt.Errorf("read count of cachegrind: %w", err)
 	}
-	return n, nil
+	allocated, err = strconv.ParseFloat(of[1], 64)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read bytes of benchmark: %w", err)
+	}
+	return refs, allocated, nil
+}
+
+// stopTimer names the benchmarks of a folder that stop the timer.
+func stopTimer(folder string) map[string]bool {
+	stops := map[string]bool{}
+	files, _ := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	for _, file := range files {
+		f, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			continue // the compiler has said so
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
+				continue
+			}
+			ast.Inspect(fn.Body, func(n ast.Node) bool {
+				if of, ok := n.(*ast.SelectorExpr); ok && of.Sel.Name == "StopTimer" {
+					stops[fn.Name.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	return stops
 }
 
 func tail(text string) string {
@@ -211,7 +243,7 @@ func exactly(name string) string {
 	return strings.Join(parts, "/")
 }
 
-func (c *counter) report(w io.Writer, all *summary) {
+func (c *counter) report(w io.Writer, base, head *revision, all *summary) {
 	at := label(c.pkg, c.name)
 	if c.err != nil {
 		all.failed++
@@ -228,21 +260,24 @@ func (c *counter) report(w io.Writer, all *summary) {
 	if is/was > slower {
 		mark = "  more"
 	}
+	if c.untimed {
+		mark += "  with what is not timed"
+	}
 	all.ratios = append(all.ratios, is/was)
 	fmt.Fprintf(w, "%-52s %9d %14.0f %14.0f %7.3f  %-14s  %.0f, %.0f%s\n", at, c.span.many, was, is, is/was,
-		fmt.Sprintf("%.1f %%, %.1f %%", spread(c.base), spread(c.head)), c.allocated[0], c.allocated[1], mark)
+		fmt.Sprintf("%.1f %%, %.1f %%", spread(c.base), spread(c.head)), c.allocated[base], c.allocated[head], mark)
 }
 
 // summary is what all benchmarks say together.
 type summary struct {
 	ratios []float64
 	failed int
+	left   int // an operation takes too long
 }
 
-func (s *summary) print(w io.Writer) {
+func (s *summary) write(w io.Writer) error {
 	if len(s.ratios) == 0 {
-		fmt.Fprintf(w, "\nno benchmark was counted, %d failed\n", s.failed)
-		return
+		return fmt.Errorf("count instructions: got %d benchmarks in both revisions, %d failed, %d too long; want one that can be counted", s.failed+s.left, s.failed, s.left)
 	}
 	logs, above := 0.0, 0
 	for _, r := range s.ratios {
@@ -251,6 +286,10 @@ func (s *summary) print(w io.Writer) {
 			above++
 		}
 	}
-	fmt.Fprintf(w, "\n%d benchmarks: geometric mean of the ratios %.3f, largest %.3f, %d above %.2f; %d failed\n",
-		len(s.ratios), math.Exp(logs/float64(len(s.ratios))), slices.Max(s.ratios), above, slower, s.failed)
+	fmt.Fprintf(w, "\n%d benchmarks: geometric mean of the ratios %.3f, largest %.3f, %d above %.2f; %d not counted, %d failed\n",
+		len(s.ratios), math.Exp(logs/float64(len(s.ratios))), slices.Max(s.ratios), above, slower, s.left, s.failed)
+	if s.failed > 0 {
+		return fmt.Errorf("count instructions: %d failed", s.failed)
+	}
+	return nil
 }

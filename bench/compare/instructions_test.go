@@ -3,6 +3,9 @@
 package main
 
 import (
+	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,12 +15,34 @@ import (
 )
 
 func TestRefsOf_OutputOfCachegrind_TheCount(t *testing.T) {
-	const text = "BenchmarkAdd \t    1000\t    390854 ns/op\nPASS\n==12447== \n==12447== I   refs:      89,642,511\n"
-	n, err := refsOf(text)
+	const text = "BenchmarkAdd \t    1000\t    390854 ns/op\t     165.1 ns/operation\t     24592 B/op\t   7 allocs/op\nPASS\n==12447== \n==12447== I   refs:      89,642,511\n"
+	n, bytes, err := refsOf(text)
 	require.NoError(t, err)
-	assert.Equal(t, 89642511.0, n)
-	_, err = refsOf("BenchmarkAdd\nPASS\n")
+	assert.Equal(t, 89642511, int(n))
+	assert.Equal(t, 24592, int(bytes))
+	_, _, err = refsOf("BenchmarkAdd\nPASS\n")
 	assert.ErrorContains(t, err, "I refs")
+}
+
+func TestSpan_Each_WithoutWhatIsBeforeAndAfter(t *testing.T) {
+	const before, operation = 5e6, 300
+	assert.InDelta(t, operation, span{few: 10, many: 40}.each(before+10*operation, before+40*operation), 1e-9)
+}
+
+func TestStopTimer_InALoopOfASubBenchmark_Named(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(`package a
+func BenchmarkOne(b *testing.B) { b.Run("x", func(b *testing.B) { for b.Loop() { b.StopTimer(); b.StartTimer() } }) }
+func BenchmarkTwo(b *testing.B) { b.ResetTimer() }
+`), 0o600))
+	assert.Equal(t, map[string]bool{"BenchmarkOne": true}, stopTimer(dir))
+}
+
+func TestParse_FlagsOfInstructions_RefusedWhereTheySayNothing(t *testing.T) {
+	for _, args := range [][]string{{"-packages", "^nothing$"}, {"-instructions", "-benchtime", "1s"}} {
+		_, err := parse(append([]string{"-base", "main"}, args...), io.Discard)
+		assert.ErrorContains(t, err, "want", args)
+	}
 }
 
 func TestSpanOf_AnyTime_MoreThanFew(t *testing.T) {
@@ -40,23 +65,21 @@ func TestExactly_NamesAlike_MatchesOne(t *testing.T) {
 func TestCounter_Report_RatioAndSum(t *testing.T) {
 	var all summary
 	var out strings.Builder
-	c := counter{pkg: "internal/incident", name: "BenchmarkAdd", span: span{2, 8}, base: []float64{100, 120}, head: []float64{132, 110}, allocated: [2]float64{64, 32}}
-	c.report(&out, &all)
+	base, head := &revision{name: "base"}, &revision{name: "head"}
+	c := counter{
+		pkg: "internal/incident", name: "BenchmarkAdd", span: span{2, 8}, base: []float64{100, 120}, head: []float64{132, 110},
+		allocated: map[*revision]float64{base: 64, head: 32}, untimed: true,
+	}
+	c.report(&out, base, head, &all)
+	require.NoError(t, all.write(&out))
 	c = counter{pkg: "internal/ks", name: "BenchmarkTwo", span: span{2, 8}, base: []float64{50}, head: []float64{-1}}
-	c.report(&out, &all)
-	all.print(&out)
-	assert.Contains(t, out.String(), "incident Add")
-	assert.Contains(t, out.String(), "1.100")
-	assert.Contains(t, out.String(), "64, 32  more")
-	assert.Contains(t, out.String(), "too few are counted")
-	assert.Contains(t, out.String(), "1 benchmarks: geometric mean of the ratios 1.100, largest 1.100, 1 above 1.05; 1 failed")
-}
-
-func TestTimes_AddAll_BytesOfEachBenchmark(t *testing.T) {
-	const text = "BenchmarkRhythm/ranks=64 \t 26\t 3730677 ns/op\t 165.1 ns/operation\t 24592 B/op\t 7 allocs/op\nBenchmarkB \t 1\t 5 ns/op\n"
-	bytes, ns := times{}, times{}
-	bytes.addAll(allocLine, text)
-	ns.add(text)
-	assert.Equal(t, times{"BenchmarkRhythm/ranks=64": {24592}}, bytes)
-	assert.Equal(t, times{"BenchmarkRhythm/ranks=64": {3730677}, "BenchmarkB": {5}}, ns)
+	c.report(&out, base, head, &all)
+	assert.ErrorContains(t, all.write(&out), "1 failed")
+	for _, want := range []string{
+		"incident Add", "1.100", "64, 32  more  with what is not timed", "too few are counted",
+		"1 benchmarks: geometric mean of the ratios 1.100, largest 1.100, 1 above 1.05; 0 not counted, 1 failed",
+	} {
+		assert.Contains(t, out.String(), want)
+	}
+	assert.Error(t, new(summary).write(&out))
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -74,7 +75,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fs.BoolVar(&o.bench, "bench", false, "run paired benchmarks instead")
 	fs.BoolVar(&o.instructions, "instructions", false, "of -bench: count instructions with valgrind, in place of time")
 	fs.IntVar(&o.runs, "runs", 6, "of -bench: `times` that each revision runs")
-	fs.StringVar(&o.benchtime, "benchtime", "200ms", "of -bench: as `time` of go test -benchtime")
+	fs.StringVar(&o.benchtime, "benchtime", "", "of -bench: as `time` of go test -benchtime (default 200ms)")
 	fs.StringVar(&o.benchmarks, "benchmarks", ".", "of -bench: as `regexp` of go test -bench")
 	fs.StringVar(&packages, "packages", "", "of -bench: only packages whose path matches this `regexp`")
 	if err := fs.Parse(args); err != nil {
@@ -96,6 +97,13 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	if o.packages, err = regexp.Compile(packages); err != nil {
 		return nil, fmt.Errorf("parse -packages: %w", err)
 	}
+	if !slices.ContainsFunc(benchmarked, o.packages.MatchString) {
+		return nil, fmt.Errorf("parse -packages: got %q; want a regexp that matches one of %s", packages, strings.Join(benchmarked, ", "))
+	}
+	if o.instructions && o.benchtime != "" {
+		return nil, errors.New("parse flags: got -benchtime with -instructions, which counts a number of operations; want one of them")
+	}
+	o.benchtime = cmp.Or(o.benchtime, "200ms")
 	o.parts = strings.Split(list, ",")
 	for _, p := range o.parts {
 		if !slices.Contains(parts, p) {
