@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
-// module makes a repository with the script and its helper, and one commit of packages
-// whose only test has the given body.
+// module makes a repository with the scripts about changes, and one commit of packages, by
+// folder, whose only test has the given body.
 func module(t *testing.T, bodies map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,15 +26,16 @@ func module(t *testing.T, bodies map[string]string) string {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		testdata.Program(t, path, text)
 	}
-	for _, script := range []string{"scripts/test-changed.sh", "scripts/changed-packages.sh"} {
+	for _, script := range []string{"scripts/test-changed.sh", "scripts/fuzz.sh", "scripts/changed-packages.sh"} {
 		text, err := os.ReadFile(filepath.Join(testdata.Root(t), script))
 		require.NoError(t, err)
 		write(script, string(text))
 	}
 	write("go.mod", "module toy\n\ngo 1.26.0\n")
-	for name, body := range bodies {
-		write(name+"/a.go", "package "+name+"\n")
-		write(name+"/a_test.go", "package "+name+"\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nvar _ = time.Now\n\nfunc TestA(t *testing.T) { "+body+" }\n")
+	for folder, body := range bodies {
+		name := filepath.Base(folder)
+		write(folder+"/a.go", "package "+name+"\n")
+		write(folder+"/a_test.go", "package "+name+"\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nvar _ = time.Now\n\nfunc TestA(t *testing.T) { "+body+" }\n")
 	}
 	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@localhost", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "Add"}} {
 		out, err := in(dir, "git", args...).CombinedOutput()
