@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/causality"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 // introduced counts the relations that the stamps have right, and what was emitted
@@ -80,11 +81,11 @@ func split(td ptrace.Traces) (out []ptrace.Traces) {
 // anew meanwhile.
 func TestNothingIsIntroducedFromTheStart(t *testing.T) {
 	for _, hosts := range []int{2, 3, 6, 8, 16, 32} {
-		seeds := uint64(12)
+		seeds := tier.N(t, 3, 12)
 		if hosts > 8 {
-			seeds = 6
+			seeds = tier.N(t, 2, 6)
 		}
-		for seed := range seeds {
+		for seed := range uint64(seeds) {
 			for _, shuffled := range []bool{false, true} {
 				w := chatting(seed+1, hosts, 5)
 				w.shuffled = shuffled

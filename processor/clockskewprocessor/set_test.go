@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/causality"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/tier"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
 )
 
@@ -52,11 +53,14 @@ func referenceOf(t *testing.T, hosts int) (reference, other int) {
 // time. What is known of it is right again within knownAfter of data, and what is said
 // meanwhile is not certain and wrong.
 func TestClockIsSet(t *testing.T) {
-	for _, hosts := range []int{2, 3, 16} {
+	for i, hosts := range []int{2, 3, 16} {
 		reference, other := referenceOf(t, hosts)
-		for _, by := range []time.Duration{-2 * time.Second, -90 * time.Second, -time.Hour, 2 * time.Second, 90 * time.Second, time.Hour} {
-			for name, host := range map[string]int{"reference": reference, "other": other} {
-				t.Run(fmt.Sprintf("%d hosts/%s/%v", hosts, name, by), func(t *testing.T) {
+		for j, by := range []time.Duration{-2 * time.Second, -90 * time.Second, -time.Hour, 2 * time.Second, 90 * time.Second, time.Hour} {
+			for k, host := range []int{reference, other} {
+				if !tier.Full(t) && (i+j+k)%3 != 0 { // each host is still set by each time
+					continue
+				}
+				t.Run(fmt.Sprintf("%d hosts/%s/%v", hosts, []string{"reference", "other"}[k], by), func(t *testing.T) {
 					w := chatting(1, hosts, setLasts)
 					w.hosts[host].set, w.hosts[host].by = base+setAfter, by.Nanoseconds()
 					c := correct(t, w, ModeRealign, 1e9)
