@@ -4,7 +4,8 @@
 # Go, gcc and make are enough for run, test, bench, fuzz and distro; lint and
 # generate compile their tools from tools/go.mod; e2e needs real parts.
 # No path of this machine is in what is built (-trimpath): a fresh clone finds it in
-# the build cache.
+# the build cache. Nothing uses cgo, and the released programs are built without it
+# (CGO_ENABLED=0): tests and linters are as well, so that each package is compiled once.
 
 SHELL      := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -15,6 +16,10 @@ PYTHON     ?= .venv/bin/python
 PREFIX     ?= /usr/local
 # More flags of go test.
 GOTESTFLAGS ?=
+
+# 1 is for the race detector. Not exported: the key of shared parts has it.
+CGO_ENABLED ?= 0
+override GO := CGO_ENABLED=$(CGO_ENABLED) $(GO)
 
 # Makes a part that many checkouts share; scripts/cached.sh says how it is keyed.
 CACHED := scripts/cached.sh

@@ -8,7 +8,7 @@ require (
 )
 
 require (
-	github.com/lockstep-otel/lockstep v0.0.0-00010101000000-000000000000
+	github.com/lockstep-otel/lockstep v0.0.0
 	go.yaml.in/yaml/v3 v3.0.6
 )
 

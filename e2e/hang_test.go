@@ -64,7 +64,7 @@ func TestDemoHangs(t *testing.T) {
 func TestDemoStandsStillAndGoesOn(t *testing.T) {
 	built(t, "lockstep")
 	bench := filepath.Join(t.TempDir(), "bench")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bench, "./bench/demo")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", bench, "./bench/demo")
 	build.Dir = repoRoot(t)
 	said, err := build.CombinedOutput()
 	require.NoError(t, err, string(said))
