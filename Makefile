@@ -114,17 +114,20 @@ test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks o
 # Most of these tests wait for processes: four at a time leave room on two cores.
 e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/nvtx-venv bin/cupti ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
-	cd e2e && $(GO) test -trimpath -count=1 -timeout 20m -parallel 4 -v ./...
-	cd bench/skew && $(GO) test -trimpath -count=1 ./...
+	cd e2e && $(GO) test -trimpath -count=1 -timeout 20m -parallel 4 -v $(GOTESTFLAGS) ./...
+	cd bench/skew && $(GO) test -trimpath -count=1 $(GOTESTFLAGS) ./...
 
 # The tests of inject/python that skip without PyTorch; make test runs the others.
 NEED_TORCH := ^TestPackage$$/^test_torch|^TestAFlippedBitIsFound$$
 
+# Those that judge what jobs of PyTorch and real libraries save.
+SAVE_TESTS := ^TestTorch(Libraries|Killed)$$
+
 .PHONY: e2e-torch
-e2e-torch: distro inject bin/lockstep gpu-kit $(PYTHON) bin/torch-libraries ## Test the hooks of lockstep_scope on PyTorch, on several processes (HOOKS=full: all of these)
-	$(if $(HOOKS),LOCKSTEP_TESTS=$(HOOKS)) PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 30m -v -run '$(NEED_TORCH)' ./inject/python
-	LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 10m -v -run '^TestPyTorch' ./internal/ckptsim
-	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) LOCKSTEP_TORCH_LIBRARIES=$(abspath bin/torch-libraries) $(GO) test -trimpath -count=1 -timeout 20m -parallel 3 -v -run '^TestTorch' ./...
+e2e-torch: distro inject bin/lockstep gpu-kit $(PYTHON) bin/torch-libraries ## Test the hooks of lockstep_scope on PyTorch, on several processes (HOOKS=full: all of these; SAVES=none: no saves)
+	$(if $(HOOKS),LOCKSTEP_TESTS=$(HOOKS)) PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 30m -v $(GOTESTFLAGS) -run '$(NEED_TORCH)' ./inject/python
+	$(if $(filter none,$(SAVES)),,LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) $(GO) test -trimpath -count=1 -timeout 10m -v $(GOTESTFLAGS) -run '^TestPyTorch' ./internal/ckptsim)
+	cd e2e && LOCKSTEP_TORCH_PYTHON=$(abspath $(PYTHON)) LOCKSTEP_TORCH_LIBRARIES=$(abspath bin/torch-libraries) $(GO) test -trimpath -count=1 -timeout 20m -parallel 3 -v $(GOTESTFLAGS) -run '^TestTorch' $(if $(filter none,$(SAVES)),-skip '$(SAVE_TESTS)') ./...
 
 .PHONY: e2e-cupti
 e2e-cupti: inject bin/cupti ## Run the CUPTI client with NVIDIA's own libraries, without a driver
@@ -185,13 +188,16 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 10s) each
 mutation: ## Measure how many mutants of the full tier of tests the quick tier kills, an hour or two (MUTATION="-n 20": fewer)
 	$(GO) run -trimpath ./bench/mutation $(MUTATION)
 
+# With the flags of the tests: what these compiled is in the build cache.
+LINT = CGO_ENABLED=$(CGO_ENABLED) GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/bin/golangci-lint run --timeout 20m
+
 .PHONY: lint
 lint: bin/golangci-lint ## Run the linters over the root and e2e modules; look for built files and missing licenses
 	scripts/check-tree.sh
 	scripts/spdx.sh
-	bin/golangci-lint run --timeout 20m
-	cd e2e && ../bin/golangci-lint run --timeout 20m --config ../.golangci.yml
-	cd bench/skew && ../../bin/golangci-lint run --timeout 20m --config ../../.golangci.yml
+	$(LINT)
+	cd e2e && $(LINT) --config ../.golangci.yml
+	cd bench/skew && $(LINT) --config ../../.golangci.yml
 
 ##@ Develop
 
