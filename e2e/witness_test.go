@@ -80,13 +80,18 @@ type demoLine struct {
 // and find the steps from the eleventh on.
 const witnessed = 45
 
+// demosAtOnce is how many demos run at a time: each takes less than a quarter of a core, and a rank that
+// waits for a core is slow.
+const demosAtOnce = 2
+
 // Every fault of the demo, with the data sources of every row, comes to what the table
 // says. The quick tier runs each fault with a row that decides it and with one more, and each
-// row. One after the other: a rank that waits for a core is slow.
+// row. No other test runs beside these.
 func TestDemoFaultsInEveryRow(t *testing.T) {
 	for _, name := range []string{"lockstep-demo-worker", "libnccl-profiler-lockstep.so", "lockstep-demo-cupti.so"} {
 		built(t, name)
 	}
+	slots := make(chan struct{}, demosAtOnce)
 	for i, fault := range demoFaults {
 		// Of the five rows, the last two decide all faults; the first fault has a kernel to be
 		// named, which only the last row has.
@@ -96,6 +101,9 @@ func TestDemoFaultsInEveryRow(t *testing.T) {
 				continue
 			}
 			t.Run(fault.name+" with "+row, func(t *testing.T) {
+				t.Parallel()
+				slots <- struct{}{}
+				defer func() { <-slots }()
 				rank := i % liveRanks
 				holds(t, func() string { return fault.wrong(runDemo(t, fault.name, row, rank), row, rank) })
 			})
