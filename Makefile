@@ -111,10 +111,10 @@ test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks o
 	LOCKSTEP_TESTS=full $(GO) test -trimpath -count=1 ./internal/capability
 
 .PHONY: e2e
-# Most of these tests wait for processes: four at a time leave room on two cores.
+# Most of these tests wait for processes: six at a time leave room on two cores.
 e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/nvtx-venv bin/cupti ## Run the tests against real Jaeger, Prometheus, NVTX and CUPTI
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
-	cd e2e && $(GO) test -trimpath -count=1 -timeout 20m -parallel 4 -v $(GOTESTFLAGS) ./...
+	cd e2e && $(GO) test -trimpath -count=1 -timeout 20m -parallel 6 -v $(GOTESTFLAGS) ./...
 	cd bench/skew && $(GO) test -trimpath -count=1 $(GOTESTFLAGS) ./...
 
 # The tests of inject/python that skip without PyTorch; make test runs the others.

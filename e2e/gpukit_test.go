@@ -417,6 +417,7 @@ esac
 `
 
 func TestGPUKit_NvidiaSMI(t *testing.T) {
+	t.Parallel()
 	if hasDriver() {
 		t.Skip("there is a driver here: its libraries contradict a made-up nvidia-smi")
 	}

@@ -20,6 +20,7 @@ import (
 // all-reduces, and the first of step 60 is the one that is not left. How soon and how surely
 // is measured by bench/demo/hangs.sh.
 func TestDemoHangs(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"lockstep-demo-worker", "libnccl-profiler-lockstep.so"} {
 		built(t, name)
 	}
@@ -62,6 +63,7 @@ func TestDemoHangs(t *testing.T) {
 // A rank that is stopped for a while holds up all others, and the job does not hang; one that
 // stands as long in its forward pass is told of. bench/demo/quiet.sh has all rhythms, for longer.
 func TestDemoStandsStillAndGoesOn(t *testing.T) {
+	t.Parallel()
 	built(t, "lockstep")
 	bench := filepath.Join(t.TempDir(), "bench")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", bench, "./bench/demo")
