@@ -31,6 +31,8 @@ const (
 	counted = 60e6
 	// fewest operations are counted, however long one takes.
 	fewest = 4
+	// unsteady is from which spread, in percent, a ratio says nothing.
+	unsteady = 5
 	// tooLong is from how many ns without valgrind the fewest operations are not counted: that is minutes with it.
 	tooLong = 4e8
 )
@@ -42,9 +44,9 @@ type span struct{ few, many int }
 // each returns how many instructions an operation takes, by those of the program with few and with many.
 func (s span) each(few, many float64) float64 { return (many - few) / float64(s.many-s.few) }
 
-// spanOf chooses them by the ns that an operation takes.
-func spanOf(ns float64) span {
-	many := int(min(max(counted/ns, fewest), 1e6))
+// spanOf chooses them by the ns that an operation takes, and multiplies them by a factor.
+func spanOf(ns float64, factor int) span {
+	many := int(min(max(counted/ns, fewest), 1e6)) * factor
 	return span{few: max(many/4, 2), many: many}
 }
 
@@ -110,7 +112,7 @@ func counters(ctx context.Context, o *options, pkg string, base, head *revision,
 			continue
 		}
 		top, _, _ := strings.Cut(name, "/")
-		list = append(list, &counter{pkg: pkg, name: name, span: spanOf(ns), untimed: stops[top], allocated: map[*revision]float64{}})
+		list = append(list, &counter{pkg: pkg, name: name, span: spanOf(ns, o.times), untimed: stops[top], allocated: map[*revision]float64{}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(took[base])) {
 		if len(took[head][name]) == 0 {
@@ -257,27 +259,34 @@ func (c *counter) report(w io.Writer, base, head *revision, all *summary) {
 		return
 	}
 	mark := ""
-	if is/was > slower {
-		mark = "  more"
+	switch {
+	case max(spread(c.base), spread(c.head)) > unsteady:
+		mark = "  unsteady"
+		all.unsteady++
+	default:
+		all.ratios = append(all.ratios, is/was)
+		if is/was > slower {
+			mark = "  more"
+		}
 	}
 	if c.untimed {
 		mark += "  with what is not timed"
 	}
-	all.ratios = append(all.ratios, is/was)
 	fmt.Fprintf(w, "%-52s %9d %14.0f %14.0f %7.3f  %-14s  %.0f, %.0f%s\n", at, c.span.many, was, is, is/was,
 		fmt.Sprintf("%.1f %%, %.1f %%", spread(c.base), spread(c.head)), c.allocated[base], c.allocated[head], mark)
 }
 
 // summary is what all benchmarks say together.
 type summary struct {
-	ratios []float64
-	failed int
-	left   int // an operation takes too long
+	ratios   []float64 // of those that are steady
+	unsteady int
+	failed   int
+	left     int // an operation takes too long
 }
 
 func (s *summary) write(w io.Writer) error {
 	if len(s.ratios) == 0 {
-		return fmt.Errorf("count instructions: got %d benchmarks in both revisions, %d failed, %d too long; want one that can be counted", s.failed+s.left, s.failed, s.left)
+		return fmt.Errorf("count instructions: got %d benchmarks that failed, %d unsteady, %d too long; want one that can be counted", s.failed, s.unsteady, s.left)
 	}
 	logs, above := 0.0, 0
 	for _, r := range s.ratios {
@@ -286,8 +295,8 @@ func (s *summary) write(w io.Writer) error {
 			above++
 		}
 	}
-	fmt.Fprintf(w, "\n%d benchmarks: geometric mean of the ratios %.3f, largest %.3f, %d above %.2f; %d not counted, %d failed\n",
-		len(s.ratios), math.Exp(logs/float64(len(s.ratios))), slices.Max(s.ratios), above, slower, s.left, s.failed)
+	fmt.Fprintf(w, "\n%d benchmarks: geometric mean of the ratios %.3f, largest %.3f, %d above %.2f; %d unsteady, %d not counted, %d failed\n",
+		len(s.ratios), math.Exp(logs/float64(len(s.ratios))), slices.Max(s.ratios), above, slower, s.unsteady, s.left, s.failed)
 	if s.failed > 0 {
 		return fmt.Errorf("count instructions: %d failed", s.failed)
 	}

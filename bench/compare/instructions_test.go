@@ -47,9 +47,10 @@ func TestParse_FlagsOfInstructions_RefusedWhereTheySayNothing(t *testing.T) {
 
 func TestSpanOf_AnyTime_MoreThanFew(t *testing.T) {
 	for _, ns := range []float64{0.3, 25, 4e3, 1e6, 5e7, tooLong} {
-		s := spanOf(ns)
+		s := spanOf(ns, 1)
 		assert.Greater(t, s.many, s.few, "%g ns", ns)
 		assert.GreaterOrEqual(t, s.few, 2, "with one operation go test runs a benchmark once, with more twice")
+		assert.Equal(t, 3*s.many, spanOf(ns, 3).many)
 		assert.LessOrEqual(t, float64(s.many)*ns, max(counted, fewest*ns), "%g ns", ns)
 	}
 }
@@ -67,17 +68,20 @@ func TestCounter_Report_RatioAndSum(t *testing.T) {
 	var out strings.Builder
 	base, head := &revision{name: "base"}, &revision{name: "head"}
 	c := counter{
-		pkg: "internal/incident", name: "BenchmarkAdd", span: span{2, 8}, base: []float64{100, 120}, head: []float64{132, 110},
+		pkg: "internal/incident", name: "BenchmarkAdd", span: span{2, 8}, base: []float64{100, 104}, head: []float64{114, 110},
 		allocated: map[*revision]float64{base: 64, head: 32}, untimed: true,
 	}
 	c.report(&out, base, head, &all)
 	require.NoError(t, all.write(&out))
 	c = counter{pkg: "internal/ks", name: "BenchmarkTwo", span: span{2, 8}, base: []float64{50}, head: []float64{-1}}
 	c.report(&out, base, head, &all)
+	c = counter{pkg: "internal/ks", name: "BenchmarkThree", span: span{2, 8}, base: []float64{100, 120}, head: []float64{300, 300}, allocated: map[*revision]float64{}}
+	c.report(&out, base, head, &all)
 	assert.ErrorContains(t, all.write(&out), "1 failed")
 	for _, want := range []string{
-		"incident Add", "1.100", "64, 32  more  with what is not timed", "too few are counted",
-		"1 benchmarks: geometric mean of the ratios 1.100, largest 1.100, 1 above 1.05; 0 not counted, 1 failed",
+		"incident Add", "1.098", "64, 32  more  with what is not timed", "too few are counted",
+		"1 benchmarks: geometric mean of the ratios 1.098, largest 1.098, 1 above 1.05; 1 unsteady, 0 not counted, 1 failed",
+		"ks Three",
 	} {
 		assert.Contains(t, out.String(), want)
 	}

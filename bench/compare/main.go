@@ -53,6 +53,7 @@ type options struct {
 
 	bench        bool
 	instructions bool
+	times        int
 	runs         int
 	benchtime    string
 	benchmarks   string
@@ -74,6 +75,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fs.IntVar(&o.workers, "workers", max(1, runtime.NumCPU()/2), "how many `inputs` at the same time; each takes a processor for either revision")
 	fs.BoolVar(&o.bench, "bench", false, "run paired benchmarks instead")
 	fs.BoolVar(&o.instructions, "instructions", false, "of -bench: count instructions with valgrind, in place of time")
+	fs.IntVar(&o.times, "times", 1, "of -instructions: count so many `times` as many operations as usual")
 	fs.IntVar(&o.runs, "runs", 6, "of -bench: `times` that each revision runs")
 	fs.StringVar(&o.benchtime, "benchtime", "", "of -bench: as `time` of go test -benchtime (default 200ms)")
 	fs.StringVar(&o.benchmarks, "benchmarks", ".", "of -bench: as `regexp` of go test -bench")
@@ -87,8 +89,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	if o.base == "" {
 		return nil, errors.New("parse flags: got no -base; want a revision, such as -base main")
 	}
-	if o.runs < 1 || o.workers < 1 || o.lines < 1 {
-		return nil, fmt.Errorf("parse flags: got -runs %d -workers %d -lines %d; want at least 1 each", o.runs, o.workers, o.lines)
+	if o.runs < 1 || o.workers < 1 || o.lines < 1 || o.times < 1 {
+		return nil, fmt.Errorf("parse flags: got -runs %d -workers %d -lines %d -times %d; want at least 1 each", o.runs, o.workers, o.lines, o.times)
 	}
 	var err error
 	if o.only, err = regexp.Compile(only); err != nil {
