@@ -53,6 +53,7 @@ type Metric struct {
 
 	points   *bounded.Map[string, *point] // nil before the first
 	overflow *point
+	asks     point // stands in for a new series until there is room for it
 }
 
 // seriesText is how many bytes of text the attributes of a series have on average, at most: a job's
@@ -129,19 +130,25 @@ func (m *Metric) point(now time.Time, attrs []Attr) *point {
 	key, points := seriesKey(attrs), m.series()
 	p, known := points.Get(key)
 	if !known {
-		p = &point{start: now, text: textOf(attrs)}
-		switch {
-		case points.Fits(key, p):
-			p.attrs = slices.Clone(attrs)
-			points.Set(key, p)
-		case m.overflow == nil:
-			m.overflow = p
-		default:
-			p = m.overflow
-		}
+		p = m.newPoint(points, key, now, attrs)
 	}
 	p.updated = now
 	return p
+}
+
+// newPoint adds a series, or returns the overflow series where there is no room. It allocates no point before
+// it knows that: under hostile load most have none.
+func (m *Metric) newPoint(points *bounded.Map[string, *point], key string, now time.Time, attrs []Attr) *point {
+	m.asks.text = textOf(attrs)
+	if points.Fits(key, &m.asks) {
+		p := &point{attrs: slices.Clone(attrs), text: m.asks.text, start: now}
+		points.Set(key, p)
+		return p
+	}
+	if m.overflow == nil {
+		m.overflow = &point{start: now}
+	}
+	return m.overflow
 }
 
 func (m *Metric) series() *bounded.Map[string, *point] {

@@ -170,3 +170,21 @@ func TestMetric_ManyLongLabels_AreBoundedInBytes(t *testing.T) {
 	assert.Zero(t, m.Len())
 	assert.Zero(t, m.points.Bytes(), "what was dropped makes room")
 }
+
+// A metric has room for its limit of series of the usual length, and for one label of full length besides.
+func TestMetric_OneLabelOfFullLength_HasRoom(t *testing.T) {
+	for other, fits := range map[int]bool{seriesText: true, seriesText + 1: false} {
+		m := &Metric{Name: "m", Limit: 1}
+		m.Add(t0, 1, Text("job", strings.Repeat("x", cut.MaxLabel)), Text("class", strings.Repeat("y", other)))
+		assert.Equal(t, fits, m.overflow == nil, "beside a label of %d bytes", other)
+	}
+}
+
+// A sample that goes to the overflow series allocates no more than one of a known series.
+func TestMetric_NoRoom_AllocatesNoSeries(t *testing.T) {
+	m := &Metric{Kind: KindCounter, Limit: 1}
+	adds := func(job string) float64 { return testing.AllocsPerRun(100, func() { m.Add(t0, 1, Text("job", job)) }) }
+	known := adds("first")
+	assert.LessOrEqual(t, adds("other"), known)
+	assert.NotNil(t, m.overflow)
+}
