@@ -35,8 +35,8 @@ func (w *Watch) late(o *model.EpochObservation, name string) bool {
 func (w *Watch) hear(name string, o *model.EpochObservation, now time.Time) {
 	by, known := w.observers.Get(name)
 	if !known {
-		w.supersede(o)
-		if w.observers.Len() >= w.cfg.MaxObservers {
+		w.supersede(name, o)
+		if !w.observers.Fits(name, nil) {
 			w.stats.Unfollowed++
 			return
 		}
@@ -59,7 +59,7 @@ func (w *Watch) hear(name string, o *model.EpochObservation, now time.Time) {
 
 // supersede takes back what the life before said: what it saw may have changed since, and this one
 // tells all anew.
-func (w *Watch) supersede(o *model.EpochObservation) {
+func (w *Watch) supersede(name string, o *model.EpochObservation) {
 	last := w.lives[o.Observer]
 	before, _ := w.observers.Peek(last)
 	if before == nil || before.life >= o.Life {
@@ -67,7 +67,7 @@ func (w *Watch) supersede(o *model.EpochObservation) {
 	}
 	w.engine.Forget(last)
 	before.gone, before.over = true, true
-	if w.observers.Len() >= w.cfg.MaxObservers {
+	if !w.observers.Fits(name, nil) {
 		w.observers.Delete(last)
 	}
 }

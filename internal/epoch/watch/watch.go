@@ -54,7 +54,7 @@ type save struct {
 // New returns a watch that has heard nothing.
 func New(cfg Config) *Watch {
 	return &Watch{
-		cfg: cfg, engine: epoch.New(cfg.Engine), observers: bounded.NewMap(bounded.MapConfig[string, *observer]{Order: bounded.ByUse}), lives: map[string]string{}, saves: map[saveKey]*save{},
+		cfg: cfg, engine: epoch.New(cfg.Engine), observers: bounded.NewMap(bounded.MapConfig[string, *observer]{Entries: cfg.MaxObservers, Order: bounded.ByUse}), lives: map[string]string{}, saves: map[saveKey]*save{},
 		book: finding.New[state](finding.Config{MaxOpen: cfg.MaxEpisodes, Same: same}), names: map[string]string{}, frontiers: map[genKey]model.Optional[int64]{}, before: map[genKey]before{},
 	}
 }
