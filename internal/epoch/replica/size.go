@@ -11,22 +11,57 @@ import (
 // holder has the groups of one job.
 type holder struct {
 	job    string
-	groups *bounded.Map[Key, *group] // by use
-	ranks  int                       // of all groups
+	groups *bounded.Map[inJob, *group] // the one that was heard longest ago first
+	ranks  int                         // of all groups
 	share  *bounded.Share[*holder]
 }
 
+// inJob names a group among those of its job.
+type inJob struct{ incarnation, group string }
+
+func (k Key) inJob() inJob { return inJob{k.Incarnation, k.Group} }
+
 func newHolder(job string) *holder {
-	return &holder{job: job, groups: bounded.NewMap(bounded.MapConfig[Key, *group]{Order: bounded.ByUse})}
+	return &holder{job: job, groups: bounded.NewMap(bounded.MapConfig[inJob, *group]{Order: bounded.ByUse})}
+}
+
+// oldest returns the group that was heard longest ago; nil where there is none.
+func (h *holder) oldest() *group {
+	_, g, _ := h.groups.Oldest()
+	return g
+}
+
+// group returns a group; nil where it is not held.
+func (w *Watch) group(k Key) *group {
+	h := w.jobs[k.Job]
+	if h == nil {
+		return nil
+	}
+	g, _ := h.groups.Peek(k.inJob())
+	return g
+}
+
+// groups yields the groups of all jobs.
+func (w *Watch) groups(yield func(*group) bool) {
+	for _, h := range w.jobs {
+		for _, g := range h.groups.All() {
+			if !yield(g) {
+				return
+			}
+		}
+	}
 }
 
 // What single entries take beside their texts, with what maps need for them.
 const (
-	mapBytes    = 48
-	holderBytes = int(unsafe.Sizeof(holder{})) + mapBytes
-	groupBytes  = int(unsafe.Sizeof(group{})+unsafe.Sizeof(Key{})) + maxSteps*(int(unsafe.Sizeof(step{}))+mapBytes) + 4*mapBytes
-	rankBytes   = int(unsafe.Sizeof(rank{})) + mapBytes
-	saidBytes   = int(unsafe.Sizeof(said{})) + mapBytes
+	mapBytes  = 48
+	rankBytes = int(unsafe.Sizeof(rank{})) + mapBytes
+	saidBytes = int(unsafe.Sizeof(said{})) + mapBytes
+)
+
+var (
+	holderBytes = int(unsafe.Sizeof(holder{})) + mapBytes + bounded.MapBytes[inJob, *group]()
+	groupBytes  = int(unsafe.Sizeof(group{})) + bounded.EntryBytes[inJob, *group]() + maxSteps*(int(unsafe.Sizeof(step{}))+mapBytes) + 4*mapBytes
 )
 
 func (r *rank) texts() int { return len(r.host) + len(r.hwid) }
@@ -69,8 +104,8 @@ func (w *Watch) enter(g *group) {
 		w.jobs[h.job] = h
 	}
 	g.of = h
-	h.groups.Set(g.key, g)
-	w.groups[g.key] = g
+	h.groups.Set(g.key.inJob(), g)
+	w.held++
 }
 
 // rankFits makes room for a rank of a group, and reports whether there is some: none where the group alone
@@ -92,7 +127,7 @@ func (w *Watch) rankFits(g *group) bool {
 
 // groupFits makes room for a group, one by one of the job that makes room.
 func (w *Watch) groupFits() {
-	for len(w.groups) >= w.cfg.Groups {
+	for w.held >= w.cfg.Groups {
 		if !w.leave(w.room.Fullest(w.cfg.Groups, groupCount), nil) {
 			return
 		}
@@ -118,7 +153,7 @@ func (w *Watch) leave(h *holder, but *group) bool {
 	if h == nil {
 		return false
 	}
-	_, g, ok := h.groups.OldestWhere(func(_ Key, g *group) bool { return g != but })
+	_, g, ok := h.groups.OldestWhere(func(_ inJob, g *group) bool { return g != but })
 	if ok {
 		w.giveUp(g)
 	}
@@ -128,7 +163,7 @@ func (w *Watch) leave(h *holder, but *group) bool {
 // giveUp forgets a group to make room. Its replicas may still differ.
 func (w *Watch) giveUp(g *group) {
 	w.stats.Left++
-	w.forget(g.key)
+	w.forget(g)
 	if e := w.book.At(g.key.place()); e != nil {
 		w.book.Drop(e)
 	}

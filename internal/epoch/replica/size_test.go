@@ -52,7 +52,7 @@ func TestWatch_Flood_StaysWithinBytesAndTellsOfOthers(t *testing.T) {
 				bytes += holderBytes + len(h.job)
 				ofJobs += h.ranks
 			}
-			for _, g := range r.groups {
+			for g := range r.groups {
 				bytes += g.size()
 				ranks += len(g.ranks)
 				doubts := 0
@@ -85,8 +85,46 @@ func TestWatch_GroupsOfManyNewJobs_KeepThoseOfASettledJob(t *testing.T) {
 	for i := range 200 {
 		r.tell(printed(0, 3, 100, 7, func(v *model.Fingerprint) { v.Rank.JobID = "new " + strconv.Itoa(i) }))
 	}
-	assert.Len(t, r.groups, 64)
-	assert.NotNil(t, r.groups[Key{"job", "first", "dp"}])
+	assert.Equal(t, 64, r.held)
+	assert.NotNil(t, r.group(Key{"job", "first", "dp"}))
+}
+
+// Many jobs with one small group each are what a watch takes most memory for, by what it counts. Beside what
+// is counted, the heap has the owners' places in the room, and unused ends of its blocks.
+func TestWatch_OneGroupOfEachJob_HeapIsCounted(t *testing.T) {
+	jobs := tier.N(t, 2000, 16_384)
+	before := heap()
+	w := NewWatch(Config{})
+	for i := range jobs {
+		w.Observe(of("job "+strconv.Itoa(i), "dp", 0), began)
+	}
+	held := heap() - before
+	assert.Equal(t, jobs, w.held)
+	assert.Less(t, 4*held, 5*int64(w.Stats().Bytes), "a quarter above what is counted")
+	t.Logf("a group takes %d bytes of the heap and counts %d", held/int64(jobs), w.Stats().Bytes/jobs)
+	runtime.KeepAlive(w)
+}
+
+// A group that is heard again is no longer the one that leaves first.
+func TestWatch_OldestGroupIsHeardAgain_NextOneLeaves(t *testing.T) {
+	r := newRig(Config{Groups: 2})
+	r.tell(of("job", "a", 0), of("job", "b", 0), of("job", "a", 0), of("job", "c", 0))
+	assert.NotNil(t, r.group(Key{"job", "first", "a"}))
+	assert.Nil(t, r.group(Key{"job", "first", "b"}))
+	assert.NotNil(t, r.group(Key{"job", "first", "c"}))
+}
+
+// Of a job's groups those are forgotten that fell silent, and not those that were heard since.
+func TestWatch_OldestGroupIsHeardAgain_OtherIsForgotten(t *testing.T) {
+	r := newRig(Config{})
+	r.tell(of("job", "a", 0), of("job", "b", 0))
+	r.now = r.now.Add(r.cfg.Silent / 2)
+	r.tell(of("job", "a", 0))
+	r.now = r.now.Add(r.cfg.Silent / 2)
+	assert.Empty(t, r.Tick(r.now))
+	assert.NotNil(t, r.group(Key{"job", "first", "a"}))
+	assert.Nil(t, r.group(Key{"job", "first", "b"}))
+	assert.EqualValues(t, 1, r.Stats().Silent)
 }
 
 // of is the fingerprint of a rank of another job.
@@ -106,8 +144,8 @@ func TestWatch_RanksAreShort_JobWithMostRanksMakesRoom(t *testing.T) {
 	require.Greater(t, r.jobs["wordy"].share.Bytes(), r.jobs["hostile"].share.Bytes())
 	r.tell(of("new", "dp", 0))
 	assert.NotNil(t, r.jobs["wordy"])
-	assert.Nil(t, r.groups[Key{"hostile", "first", "dp"}], "it was not heard of for longest")
-	assert.Len(t, r.groups, 3)
+	assert.Nil(t, r.group(Key{"hostile", "first", "dp"}), "it was not heard of for longest")
+	assert.Equal(t, 3, r.held)
 	assert.Equal(t, []int{4, 1, 1, 6}, []int{r.jobs["hostile"].ranks, r.jobs["wordy"].ranks, r.jobs["new"].ranks, r.Stats().Ranks})
 	for rank := range int64(3) {
 		r.tell(of("new", "dp", rank+1))
@@ -123,12 +161,12 @@ func TestWatch_GroupsAreShort_CrowdMakesRoom(t *testing.T) {
 	for i := range 20 {
 		r.tell(of("hostile", strconv.Itoa(i), 0))
 	}
-	assert.NotNil(t, r.groups[Key{"quiet", "first", "dp"}])
+	assert.NotNil(t, r.group(Key{"quiet", "first", "dp"}))
 	r.tell(of("new", "dp", 0))
-	assert.Len(t, r.groups, 8)
-	assert.NotNil(t, r.groups[Key{"quiet", "first", "dp"}])
-	assert.Nil(t, r.groups[Key{"hostile", "first", "13"}])
-	assert.NotNil(t, r.groups[Key{"hostile", "first", "14"}])
+	assert.Equal(t, 8, r.held)
+	assert.NotNil(t, r.group(Key{"quiet", "first", "dp"}))
+	assert.Nil(t, r.group(Key{"hostile", "first", "13"}))
+	assert.NotNil(t, r.group(Key{"hostile", "first", "14"}))
 }
 
 // Where counts are more than what is there, the watch gives up what there is, and goes on.
@@ -138,7 +176,7 @@ func TestWatch_CountsThatAreWrong_EndTick(t *testing.T) {
 	r.room.Enter(newHolder("")).Add(2 * r.cfg.Bytes)
 	r.stats.Ranks += 8
 	r.Tick(r.now)
-	assert.Len(t, r.groups, 1)
+	assert.Equal(t, 1, r.held)
 	r.tell(of("job", "dp", 1))
 	assert.EqualValues(t, 1, r.Stats().Overflowed)
 }

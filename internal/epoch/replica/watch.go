@@ -4,7 +4,6 @@ package replica
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -20,19 +19,19 @@ type Key struct{ Job, Incarnation, Group string }
 // Watch follows the groups of any number of jobs, and keeps a finding open while replicas of one
 // differ. It is not safe for concurrent use. All times are of the clock of its user.
 type Watch struct {
-	cfg    Config
-	groups map[Key]*group
-	jobs   map[string]*holder
-	room   bounded.Room[*holder]
-	book   *finding.Book[struct{}]
-	stats  Stats
+	cfg   Config
+	jobs  map[string]*holder // with their groups
+	held  int                // groups of all jobs
+	room  bounded.Room[*holder]
+	book  *finding.Book[struct{}]
+	stats Stats
 }
 
 // NewWatch returns a watch that has heard nothing.
 func NewWatch(c Config) *Watch {
 	c = c.or(NewDefaultConfig())
 	return &Watch{
-		cfg: c, groups: map[Key]*group{}, jobs: map[string]*holder{},
+		cfg: c, jobs: map[string]*holder{},
 		book: finding.New[struct{}](finding.Config{MaxOpen: c.MaxEpisodes, Same: finding.Equal}),
 	}
 }
@@ -49,7 +48,7 @@ func (w *Watch) Stats() Stats {
 func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 	w.stats.Fingerprints++
 	k := Key{v.Rank.JobID, v.Rank.Incarnation, v.Group}
-	g := w.groups[k]
+	g := w.group(k)
 	if g == nil {
 		w.groupFits()
 		g = &group{key: k, began: now, ranks: map[int64]*rank{}, steps: map[int64]*step{}, doubt: map[int64]*Judgement{}}
@@ -57,7 +56,7 @@ func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 		w.recall(g)
 	}
 	g.of.share.Hear()
-	g.of.groups.Touch(k)
+	g.of.groups.Touch(k.inJob())
 	defer w.keep(g)
 	g.heard = now
 	g.jobName, g.replicas = max(g.jobName, cut.Text(v.Rank.JobName, cut.MaxName)), max(g.replicas, v.Replicas)
@@ -77,33 +76,38 @@ func (w *Watch) Observe(v *model.Fingerprint, now time.Time) {
 	}
 }
 
-func (w *Watch) forget(k Key) {
-	g := w.groups[k]
+func (w *Watch) forget(g *group) {
+	h := g.of
 	w.stats.Ranks -= len(g.ranks)
-	g.of.ranks -= len(g.ranks)
-	delete(w.groups, k)
-	g.of.groups.Delete(k)
-	g.of.share.Add(-g.bytes)
-	if g.of.groups.Len() == 0 {
-		g.of.share.Leave()
-		delete(w.jobs, g.of.job)
+	h.ranks -= len(g.ranks)
+	w.held--
+	h.groups.Delete(g.key.inJob())
+	h.share.Add(-g.bytes)
+	if h.groups.Len() == 0 {
+		h.share.Leave()
+		delete(w.jobs, h.job)
+	}
+}
+
+// forgetSilent forgets the groups of which nothing was heard for long.
+func (w *Watch) forgetSilent(now time.Time) {
+	for _, h := range w.jobs {
+		for g := h.oldest(); g != nil && now.Sub(g.heard) >= w.cfg.Silent; g = h.oldest() {
+			w.stats.Silent++
+			w.forget(g)
+		}
 	}
 }
 
 // Tick judges what has changed, and returns the findings that were opened, updated or closed.
 func (w *Watch) Tick(now time.Time) []model.Finding {
-	for k, g := range w.groups {
-		if now.Sub(g.heard) >= w.cfg.Silent {
-			w.stats.Silent++
-			w.forget(k)
-		}
-	}
+	w.forgetSilent(now)
 	for _, e := range w.book.Episodes() {
-		if k := keyOf(e.Place); w.groups[k] != nil && w.replaced(k) {
-			w.forget(k)
+		if g := w.group(keyOf(e.Place)); g != nil && g.replaced() {
+			w.forget(g)
 		}
 	}
-	for _, g := range w.groups {
+	for g := range w.groups {
 		if g.dirty {
 			g.judge()
 			g.measure()
@@ -115,10 +119,9 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 		}
 	}
 	w.book.End(now, func(e *finding.Episode[struct{}]) bool { return w.ended(e, now) })
-	for _, k := range sortedKeys(w.groups) {
-		g := w.groups[k]
+	for _, g := range slices.SortedFunc(w.groups, byKey) {
 		if j := g.verdict(); j != nil {
-			w.book.Found(k.place(), g.since, g.finding(j, now), now)
+			w.book.Found(g.key.place(), g.since, g.finding(j, now), now)
 		}
 	}
 	return w.book.Take()
@@ -127,7 +130,7 @@ func (w *Watch) Tick(now time.Time) []model.Finding {
 // ended reports whether the replicas of a finding differ no longer. What was open before a restart waits
 // for its replicas to report again.
 func (w *Watch) ended(e *finding.Episode[struct{}], now time.Time) bool {
-	if g := w.groups[keyOf(e.Place)]; g != nil {
+	if g := w.group(keyOf(e.Place)); g != nil {
 		return len(g.doubt) == 0
 	}
 	return !e.Restored || now.Sub(e.Confirmed) >= w.cfg.Silent
@@ -135,9 +138,9 @@ func (w *Watch) ended(e *finding.Episode[struct{}], now time.Time) bool {
 
 // replaced reports whether another life of the job has begun after this one was last heard of: its
 // replicas are loaded anew.
-func (w *Watch) replaced(k Key) bool {
-	for other, o := range w.groups {
-		if other.Job == k.Job && other.Incarnation != k.Incarnation && o.began.After(w.groups[k].heard) {
+func (g *group) replaced() bool {
+	for _, o := range g.of.groups.All() {
+		if o.key.Incarnation != g.key.Incarnation && o.began.After(g.heard) {
 			return true
 		}
 	}
@@ -147,10 +150,10 @@ func (w *Watch) replaced(k Key) bool {
 // Mixed returns, by job, how many of its groups that are held have replicas that differ.
 func (w *Watch) Mixed() map[string]int {
 	jobs := map[string]int{}
-	for k := range w.groups {
-		jobs[k.Job] += 0 // one that agrees has a value, too
-		if w.book.At(k.place()) != nil {
-			jobs[k.Job]++
+	for g := range w.groups {
+		jobs[g.key.Job] += 0 // one that agrees has a value, too
+		if w.book.At(g.key.place()) != nil {
+			jobs[g.key.Job]++
 		}
 	}
 	return jobs
@@ -165,8 +168,6 @@ func (w *Watch) Snapshot() ([]byte, error) { return w.book.Snapshot() }
 // Restore takes what Snapshot returned, before anything is observed.
 func (w *Watch) Restore(data []byte, now time.Time) error { return w.book.Restore(data, now) }
 
-func sortedKeys[V any](m map[Key]V) []Key {
-	return slices.SortedFunc(maps.Keys(m), func(a, b Key) int {
-		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Incarnation, b.Incarnation), cmp.Compare(a.Group, b.Group))
-	})
+func byKey(a, b *group) int {
+	return cmp.Or(cmp.Compare(a.key.Job, b.key.Job), cmp.Compare(a.key.Incarnation, b.key.Incarnation), cmp.Compare(a.key.Group, b.key.Group))
 }

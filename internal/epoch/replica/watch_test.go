@@ -183,7 +183,7 @@ func TestRoomIsBounded(t *testing.T) {
 	for i := range 10 {
 		r.tell(printed(0, 2, 100, 7, func(v *model.Fingerprint) { v.Group = fmt.Sprint(i) }))
 	}
-	assert.Len(t, r.groups, 2)
+	assert.Equal(t, 2, r.held)
 	r.all(100, 1, 2, 3, 4, 5, 6)
 	assert.Equal(t, []int64{4, 2}, []int64{int64(r.Stats().Ranks), r.Stats().Overflowed})
 	assert.Len(t, r.said(), 1)
@@ -192,7 +192,7 @@ func TestRoomIsBounded(t *testing.T) {
 			r.tell(printed(int64(rank), 3, step, h, func(v *model.Fingerprint) { v.Start, v.Total = v.Step, 100_000 }))
 		}
 	}
-	g := r.groups[Key{"job", "first", "dp"}]
+	g := r.group(Key{"job", "first", "dp"})
 	assert.Equal(t, []int{maxSteps, maxSlices}, []int{len(g.steps), len(g.doubt)})
 
 	r = newRig(Config{MaxEpisodes: 1})
