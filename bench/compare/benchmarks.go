@@ -20,8 +20,8 @@ import (
 // state or finding passes.
 var benchmarked = []string{
 	"internal/straggler", "internal/straggler/judge", "internal/straggler/blame", "internal/ks", "internal/ckpt", "internal/desync", "internal/desync/watch",
-	"internal/epoch", "internal/epoch/watch", "internal/epoch/resume", "internal/epoch/bilateral", "internal/incident", "internal/timeline", "internal/clock/graph",
-	"internal/clock/pair", "internal/otelmap", "internal/rankstate", "internal/flightrecorder", "internal/fleet/watch", "internal/bounded",
+	"internal/epoch", "internal/epoch/watch", "internal/epoch/replica", "internal/epoch/resume", "internal/epoch/bilateral", "internal/incident", "internal/timeline",
+	"internal/clock/graph", "internal/clock/pair", "internal/otelmap", "internal/rankstate", "internal/flightrecorder", "internal/fleet/watch", "internal/bounded",
 	"connector/stragglerconnector", "connector/desyncconnector", "processor/clockskewprocessor",
 }
 
