@@ -205,7 +205,7 @@ func TestWhoRepeatsOurNameIsNoRival(t *testing.T) {
 	echo := pathTrips{node: "e", answered: 3, trips: make([]trip, 3)}
 	echo.clocks = clockPair{own: c.cfg.rawClock(), peer: c.cfg.rawClock()}
 	c.judge(1e15, []pathTrips{echo})
-	assert.Empty(t, c.owners.rivals)
+	assert.Zero(t, c.owners.rivals.Len())
 	assert.Equal(t, int64(3), c.count.ownClock.Load())
 }
 

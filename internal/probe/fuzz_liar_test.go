@@ -282,8 +282,8 @@ func assertSmall(t *testing.T, n *testNode) {
 	c := n.clocks
 	assert.LessOrEqual(t, c.pairs.Len(), 2+1, "b, the liar, and its address as a reflector of others")
 	assert.LessOrEqual(t, len(c.owners.hosts), 2+1+1, "and a host that it was before")
-	assert.LessOrEqual(t, len(c.owners.nodes), 2)
-	assert.LessOrEqual(t, len(c.owners.rivals), 1)
+	assert.LessOrEqual(t, c.owners.nodes.Len(), 2)
+	assert.LessOrEqual(t, c.owners.rivals.Len(), 1)
 	assert.LessOrEqual(t, len(c.warned), 4)
 	assert.LessOrEqual(t, len(c.waits), 2*2*4)
 	for key, w := range c.waits {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/hostid"
 )
 
@@ -26,10 +27,11 @@ var (
 // silent, since nobody can tell which of them lies, or whether both are machines
 // made from one image.
 type owners struct {
-	own    hostid.Host // this node's, which no peer is
-	hosts  map[string]*claims
-	nodes  map[string]*bootOf
-	rivals map[string]*rival // by node
+	own   hostid.Host // this node's, which no peer is
+	hosts map[string]*claims
+	// nodes and rivals, by node, are neighbours; the one that was seen in the earliest window is first.
+	nodes  *bounded.Map[string, *bootOf]
+	rivals *bounded.Map[string, *rival]
 	// alone is in how many windows peers were heard and none bore our name.
 	alone int64
 	// copied: a copy of this node was heard, in window copySeen last.
@@ -52,7 +54,11 @@ type bootOf struct {
 }
 
 func newOwners(own hostid.Host) *owners {
-	return &owners{own: own, hosts: map[string]*claims{}, nodes: map[string]*bootOf{}, rivals: map[string]*rival{}}
+	return &owners{
+		own: own, hosts: map[string]*claims{},
+		nodes:  bounded.NewMap(bounded.MapConfig[string, *bootOf]{Order: bounded.ByUse}),
+		rivals: bounded.NewMap(bounded.MapConfig[string, *rival]{Order: bounded.ByUse}),
+	}
 }
 
 // claim notes that a node says that a clock is its own; whether it is, when all have
@@ -94,10 +100,10 @@ func (o *owners) identify(clock, node string, window int64) (string, error) {
 	case host == o.own.ID:
 		return "", errOwnClock
 	}
-	n := o.nodes[node]
-	if n == nil {
+	n, known := o.nodes.Peek(node)
+	if !known {
 		n = &bootOf{host: host, boot: boot, changed: window - idleWindows}
-		o.nodes[node] = n
+		o.nodes.Set(node, n)
 	}
 	if host != n.host {
 		return "", errManyClocks
@@ -112,6 +118,7 @@ func (o *owners) identify(clock, node string, window int64) (string, error) {
 		n.boot, n.former, n.changed = boot, n.boot, window
 	}
 	n.seen = window
+	o.nodes.Touch(node)
 	return host, nil
 }
 
@@ -125,8 +132,8 @@ func (o *owners) holds(clock string) bool {
 		return false
 	}
 	node := o.hosts[host].first.node
-	n := o.nodes[node]
-	return n != nil && n.boot == boot && o.rivals[node] == nil
+	n, known := o.nodes.Peek(node)
+	return known && n.boot == boot && !o.rivals.Has(node)
 }
 
 func (o *owners) uncontested(host string) bool {
@@ -149,7 +156,7 @@ func (o *owners) claimants(clock string) (first, second string) {
 // forget frees what was not heard since a window, so that a node that moved to
 // another name is let in.
 func (o *owners) forget(before int64) {
-	maps.DeleteFunc(o.nodes, func(_ string, n *bootOf) bool { return n.seen < before })
+	o.nodes.DropOldest(func(_ string, n *bootOf) bool { return n.seen < before })
 	o.forgetRivals(before)
 	maps.DeleteFunc(o.hosts, func(_ string, c *claims) bool {
 		if c.first.seen < before {

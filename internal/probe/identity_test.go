@@ -4,6 +4,7 @@ package probe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestAHostBelongsToOneNode(t *testing.T) {
 	assert.False(t, o.holds("host:a/1/raw"))
 	o.forget(5)
 	assert.Empty(t, o.hosts)
-	assert.Empty(t, o.nodes)
+	assert.Zero(t, o.nodes.Len())
 
 	require.NoError(t, o.claim("stamp:10.0.0.1/realtime", "c", 5))
 	assert.True(t, o.holds("stamp:10.0.0.1/realtime"))
@@ -60,7 +61,22 @@ func TestANodeIsOneHostInOneBoot(t *testing.T) {
 	}
 	require.NoError(t, o.claim("host:a/3/raw", "a", 2+idleWindows))
 	require.NoError(t, o.claim("stamp:10.0.0.1/realtime", "a", 3), "an address of it that knows no TLV of ours")
-	assert.Len(t, o.nodes, 2)
+	assert.Equal(t, 2, o.nodes.Len())
+}
+
+// Of neighbours those are forgotten that fell silent, and not those that were heard since.
+func TestOwners_OldestIsHeardAgain_OtherIsForgotten(t *testing.T) {
+	o := newOwners(hostid.Host{ID: "me", Boot: "1"})
+	for _, h := range []struct {
+		name   string
+		window int64
+	}{{"a", 1}, {"b", 1}, {"a", 2}} {
+		require.NoError(t, o.claim("host:"+h.name+"/1/raw", h.name, h.window))
+		o.addRival("host:me/1/raw", "rival "+h.name, h.window)
+	}
+	o.forget(2)
+	assert.Equal(t, []string{"a"}, slices.Collect(o.nodes.Keys()))
+	assert.Equal(t, []string{"rival a"}, slices.Collect(o.rivals.Keys()))
 }
 
 func TestUnusableClockNames(t *testing.T) {

@@ -2,8 +2,6 @@
 
 package probe
 
-import "maps"
-
 // rival is a neighbour that says that it is this host.
 type rival struct {
 	seen int64 // number of the last window in which it did
@@ -13,14 +11,14 @@ type rival struct {
 // addRival notes that a node says that a clock of this host is its own. All that it says
 // is left out while it does.
 func (o *owners) addRival(clock, node string, window int64) (anew bool) {
-	r := o.rivals[node]
-	if r == nil {
+	r, known := o.rivals.Get(node)
+	if !known {
 		r = &rival{}
-		o.rivals[node], anew = r, true
+		o.rivals.Set(node, r)
 	}
 	_, boot, _ := parseClock(clock)
 	r.seen, r.same = window, r.same || boot == o.own.Boot
-	return anew
+	return !known
 }
 
 // endWindow closes a window, in which peers were heard or not.
@@ -34,8 +32,8 @@ func (o *owners) endWindow(heard bool) {
 // image have boots, and so clocks, of their own; and who was heard as another host is
 // no copy of ours.
 func (o *owners) namesakes() (n int) {
-	for node, r := range o.rivals {
-		if r.same && o.nodes[node] == nil {
+	for node, r := range o.rivals.All() {
+		if r.same && !o.nodes.Has(node) {
 			n++
 		}
 	}
@@ -65,5 +63,5 @@ func (o *owners) disputed() bool {
 
 func (o *owners) forgetRivals(before int64) {
 	o.copied = o.copied && o.copySeen >= before
-	maps.DeleteFunc(o.rivals, func(_ string, r *rival) bool { return r.seen < before })
+	o.rivals.DropOldest(func(_ string, r *rival) bool { return r.seen < before })
 }

@@ -269,7 +269,7 @@ func TestWhoIsACopy(t *testing.T) {
 		o.endWindow(true)
 		o.forget(window + 1)
 		assert.False(t, o.disputed(), name)
-		assert.Empty(t, o.rivals, name)
+		assert.Zero(t, o.rivals.Len(), name)
 	}
 	o := newOwners(hostid.Host{ID: "a", Boot: "1"})
 	for range windows {

@@ -202,7 +202,7 @@ func (c *clocks) refuse(p *pathTrips, err error) {
 // admit checks that nobody else claims the clock, and makes an estimator where there
 // is none.
 func (c *clocks) admit(p *pathTrips) error {
-	if c.owners.rivals[p.node] != nil {
+	if c.owners.rivals.Has(p.node) {
 		return errOwnClock
 	}
 	if !c.owners.holds(p.clocks.peer) {
