@@ -196,7 +196,10 @@ func (t *table) add(key string, more map[string]int) {
 `,
 	"internal/engine/evictions.go": `package engine
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 type kept struct {
 	ages  map[string]int
@@ -229,6 +232,29 @@ func (k *kept) fit(most int) {
 
 func (k *kept) drop(name string) { delete(k.sizes, name) }
 
+func (k *kept) names() []string { return slices.Sorted(maps.Keys(k.ages)) }
+
+func (k *kept) listed() {
+	for _, name := range k.names() {
+		delete(k.ages, name)
+		delete(k.left, name)
+	}
+	for name := range k.sizes {
+		k.drop(name)
+	}
+}
+
+func (k *kept) count() int { return len(k.names()) + len(k.sizes) }
+
+func (k *kept) shrink(than int) {
+	if k.count() > 0 {
+		k.old(than)
+	}
+	for range k.sizes {
+		k.old(than)
+	}
+}
+
 func (k *kept) evictLeft(names []string) {
 	for name := range k.ages {
 		delete(k.left, name)
@@ -236,15 +262,26 @@ func (k *kept) evictLeft(names []string) {
 	for _, name := range names {
 		delete(k.left, name)
 	}
+	k.each(1)
 	seen := map[string]int{}
 	for name := range seen {
 		delete(seen, name)
 	}
 }
 `,
+	"internal/engine/lengths.go": `package engine
+
+import "example.com/toy/internal/bounded"
+
+type lengths struct{ byHand, empty *bounded.Map }
+
+func (l *lengths) full(most int) bool { return l.byHand.Len() >= most && l.empty.Len() > 0 }
+`,
 	"internal/bounded/map.go": `package bounded
 
 type Map struct{ at map[string]int }
+
+func (m *Map) Len() int { return len(m.at) }
 
 func (m *Map) evict() {
 	for name := range m.at {
@@ -330,13 +367,18 @@ func TestCensus_ToyModule(t *testing.T) {
 		assert.Equal(t, []string{"internal/engine.table.gone"}, got.unused)
 	})
 	t.Run("evictions", func(t *testing.T) {
-		got := evictsFrom(module, map[string]string{"internal/engine.kept.old": "why", "internal/engine.kept.drop": "why"})
-		assert.Equal(t, []string{"internal/engine.kept.each", "internal/engine.kept.fit"}, groupsOf(got.unexplained),
-			"neither a map of another walk, nor one of the function alone counts")
+		got := evictsFrom(module, map[string]string{
+			"internal/engine.kept.old kept.ages": "why", "internal/engine.kept.listed kept.ages": "why", "internal/engine.kept.drop kept.sizes": "why",
+		})
+		assert.Equal(t, []string{
+			"internal/engine.kept.each kept.ages", "internal/engine.kept.fit kept.sizes", "internal/engine.kept.listed kept.sizes",
+		}, groupsOf(got.unexplained), "neither a map of another walk, nor one of the function alone, nor a call of what counts itself")
 		assert.Equal(t, "drops from ages", got.unexplained[0].what)
-		assert.Equal(t, []string{"internal/engine.kept.old"}, groupsOf(got.excused))
-		assert.Equal(t, []string{"internal/engine.kept.drop"}, got.unused)
-		assert.Equal(t, []string{"internal/engine.kept.evictLeft"}, groupsOf(got.named))
+		assert.Equal(t, []string{"internal/engine.kept.old kept.ages", "internal/engine.kept.listed kept.ages"}, groupsOf(got.excused))
+		assert.Equal(t, []string{"internal/engine.kept.drop kept.sizes"}, got.unused)
+	})
+	t.Run("lengths", func(t *testing.T) {
+		assert.Equal(t, []string{"internal/engine.byHand"}, groupsOf(mapFields(module, nil).bounded), "whether a map is empty is no limit")
 	})
 	t.Run("upward", func(t *testing.T) {
 		assert.ElementsMatch(t, []string{
@@ -349,12 +391,15 @@ func TestReasonsOf_NoReason_NamesLine(t *testing.T) {
 	got, err := reasonsOf("# why\ninternal/a.T.f scratch of one call\n\n", "package.Type.field")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"internal/a.T.f": "scratch of one call"}, got)
-	got, err = reasonsOf("internal/a.f goes with its file", "package.function")
+	got, err = reasonsOf("internal/a.f T.files  goes with its file\ninternal/a.f T.names  as files", "package.function field")
 	require.NoError(t, err)
-	assert.Equal(t, map[string]string{"internal/a.f": "goes with its file"}, got)
+	assert.Equal(t, map[string]string{"internal/a.f T.files": "goes with its file", "internal/a.f T.names": "as files"}, got)
 
-	for _, text := range []string{"internal/a.T.f", "field reason", "internal/a.f reason"} {
-		_, err := reasonsOf("\n"+text, "package.Type.field")
+	for text, form := range map[string]string{
+		"internal/a.T.f": "package.Type.field", "field reason": "package.Type.field", "internal/a.f reason": "package.Type.field",
+		"internal/a.f files": "package.function field", "internal/a.f": "package.function field", "f files reason": "package.function field",
+	} {
+		_, err := reasonsOf("\n"+text, form)
 		require.ErrorContains(t, err, "read line 2", text)
 	}
 }

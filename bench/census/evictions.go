@@ -3,29 +3,32 @@
 package main
 
 import (
+	"cmp"
 	"go/ast"
 	"go/types"
-	"regexp"
 	"slices"
 )
 
-// evictions are functions that drop entries of plain maps, where a bounded.Map may do it.
+// evictions are maps that a function drops entries of, where a bounded.Map may do it.
 type evictions struct {
 	unexplained []count
 	excused     []count  // a reason is given
-	unused      []string // reasons for functions that do no such thing
-	named       []count  // functions that are called evict, forget, prune or expire
+	unused      []string // reasons for what does not happen
 }
 
 // evictsFrom finds functions of engines and components that go through the plain map of a struct's
-// field and delete from it: with maps.DeleteFunc; or with a range over the map, or over its keys,
-// and a delete from it in the same function or in one of the package that it calls. Whether an
-// entry leaves for an age, a number, bytes or a rule of the domain does not follow from the source.
-// evictions.txt has the reasons why functions need no bounded.Map.
+// field and delete from it. A function goes through a map with a range over it or its keys, with
+// maps.DeleteFunc, or with a list or iterator from a function of the package that goes through it.
+// It deletes by itself, or by a function of the package that does not go through the map: one that
+// does counts in place of its callers. Each map of a function counts for itself. Whether an entry
+// leaves for an age, a number, bytes or a rule of the domain does not follow from the source, and a
+// map that is emptied to be used again counts, too. evictions.txt has the reasons why none of them is
+// a bounded.Map.
 //
 // It misses entries that leave in an order that a list, a slice or a ring holds beside the map,
-// maps that are cleared or made anew, maps with bool or 8-bit keys, deletes in other packages,
-// and those behind two calls. A map that lives for one call has no entries to evict.
+// maps that are cleared or made anew, maps with bool or 8-bit keys, walks and deletes in other packages,
+// in functions that are called back, and behind two calls. A map that lives for one
+// call has no entries to evict.
 func evictsFrom(t *tree, reasons map[string]string) (out evictions) {
 	used := map[string]bool{}
 	for _, s := range t.packages {
@@ -33,31 +36,36 @@ func evictsFrom(t *tree, reasons map[string]string) (out evictions) {
 			continue
 		}
 		u := s.useOfMaps()
-		deletes := map[types.Object][]*types.Var{}
-		s.functions(func(fn *ast.FuncDecl) { deletes[s.info.Defs[fn.Name]] = s.deleted(u, fn) })
+		e := evicting{s, u, map[types.Object][]*types.Var{}, map[types.Object][]*types.Var{}}
 		s.functions(func(fn *ast.FuncDecl) {
-			name := s.path + "." + method(fn)
-			if evictionName.MatchString(fn.Name.Name) && !below(s.path, "internal/finding", "internal/stats") {
-				out.named = append(out.named, count{t.place(fn), "function", name})
-			}
-			of := s.evicted(u, fn, deletes)
-			if of == nil {
-				return
-			}
-			c := count{t.place(fn), "drops from " + of.Name(), name}
-			if reasons[name] != "" {
-				used[name] = true
+			of := s.info.Defs[fn.Name]
+			e.walks[of], e.deletes[of] = s.walked(u, fn), s.deleted(u, fn)
+		})
+		s.functions(func(fn *ast.FuncDecl) {
+			for _, of := range e.evicted(fn) {
+				field := cmp.Or(u.names[of], of.Name())
+				c := count{t.place(fn), "drops from " + of.Name(), s.path + "." + method(fn) + " " + field}
+				if reasons[c.group] == "" {
+					out.unexplained = append(out.unexplained, c)
+					continue
+				}
+				used[c.group] = true
 				out.excused = append(out.excused, c)
-				return
 			}
-			out.unexplained = append(out.unexplained, c)
 		})
 	}
 	out.unused = others(reasons, used)
 	return out
 }
 
-var evictionName = regexp.MustCompile(`([eE]vict|[fF]orget|[pP]rune|[eE]xpire)`)
+// evicting is what functions of a package do with the maps of fields.
+type evicting struct {
+	*source
+
+	use     *mapUse
+	walks   map[types.Object][]*types.Var // maps that a function goes through
+	deletes map[types.Object][]*types.Var // maps that it deletes from
+}
 
 // method names a function, with its receiver's type where it has one.
 func method(fn *ast.FuncDecl) string {
@@ -67,49 +75,95 @@ func method(fn *ast.FuncDecl) string {
 	return fn.Name.Name
 }
 
-// evicted returns a map that a function goes through and deletes from; nil where there is none.
-func (s *source) evicted(u *mapUse, fn *ast.FuncDecl, deletes map[types.Object][]*types.Var) (of *types.Var) {
-	var through []*types.Var
-	gone := slices.Clone(deletes[s.info.Defs[fn.Name]])
+// evicted returns the maps that a function goes through and deletes from.
+func (e *evicting) evicted(fn *ast.FuncDecl) (all []*types.Var) {
+	through, gone := e.walks[e.info.Defs[fn.Name]], slices.Clone(e.deletes[e.info.Defs[fn.Name]])
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.RangeStmt:
-			through = append(through, s.plainMap(u, n.X))
-		case *ast.CallExpr:
-			switch called := s.called(n); {
-			case called == nil:
-			case isFrom(called, "maps", "Keys", "Values", "All"):
-				through = append(through, s.plainMap(u, n.Args[0]))
-			case isFrom(called, "maps", "DeleteFunc"):
-				m := s.plainMap(u, n.Args[0])
-				through, gone = append(through, m), append(gone, m)
-			case called.Pkg() == s.types:
-				gone = append(gone, deletes[called.Origin()]...)
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		called := e.called(call)
+		if called == nil || called.Pkg() != e.types {
+			return true
+		}
+		called = called.Origin()
+		if returnsSeveral(called) {
+			through = append(through, e.walks[called]...)
+		}
+		for _, m := range e.deletes[called] {
+			if !slices.Contains(e.walks[called], m) {
+				gone = append(gone, m)
 			}
 		}
 		return true
 	})
 	for _, m := range through {
-		if m != nil && slices.Contains(gone, m) {
-			return m
+		if slices.Contains(gone, m) && !slices.Contains(all, m) {
+			all = append(all, m)
 		}
 	}
-	return nil
+	return all
 }
 
-// deleted finds the maps that a function deletes from.
-func (s *source) deleted(u *mapUse, fn *ast.FuncDecl) (out []*types.Var) {
+// walked finds the maps that a function goes through.
+func (s *source) walked(u *mapUse, fn *ast.FuncDecl) (out []*types.Var) {
+	add := func(e ast.Expr) {
+		if m := s.plainMap(u, e); m != nil {
+			out = append(out, m)
+		}
+	}
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok {
-			if id, ok := call.Fun.(*ast.Ident); ok && s.info.Uses[id] == types.Universe.Lookup("delete") {
-				if m := s.plainMap(u, call.Args[0]); m != nil {
-					out = append(out, m)
-				}
+		switch n := n.(type) {
+		case *ast.RangeStmt:
+			add(n.X)
+		case *ast.CallExpr:
+			if called := s.called(n); called != nil && isFrom(called, "maps", "Keys", "Values", "All", "DeleteFunc") {
+				add(n.Args[0])
 			}
 		}
 		return true
 	})
 	return out
+}
+
+// returnsSeveral reports whether a function returns a slice or an iterator.
+func returnsSeveral(fn types.Object) bool {
+	sig, ok := fn.Type().(*types.Signature)
+	if !ok {
+		return false
+	}
+	for v := range sig.Results().Variables() {
+		switch v.Type().Underlying().(type) {
+		case *types.Slice, *types.Signature:
+			return true
+		}
+	}
+	return false
+}
+
+// deleted finds the maps that a function deletes from.
+func (s *source) deleted(u *mapUse, fn *ast.FuncDecl) (out []*types.Var) {
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || !s.deletes(call) {
+			return true
+		}
+		if m := s.plainMap(u, call.Args[0]); m != nil {
+			out = append(out, m)
+		}
+		return true
+	})
+	return out
+}
+
+// deletes reports whether a call deletes from its first argument.
+func (s *source) deletes(call *ast.CallExpr) bool {
+	if id, ok := call.Fun.(*ast.Ident); ok && s.info.Uses[id] == types.Universe.Lookup("delete") {
+		return true
+	}
+	called := s.called(call)
+	return called != nil && isFrom(called, "maps", "DeleteFunc")
 }
 
 // plainMap returns the field that holds a map; nil where the expression is none.

@@ -8,12 +8,14 @@ import (
 	"go/types"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // grown are the maps of engines and components that something is inserted into.
 type grown struct {
 	unlimited []count // nothing limits them that is seen
 	checked   []count // the length is compared with something where the map is
+	bounded   []count // fields that are a bounded.Map and whose length is compared with something
 	excused   int     // a reason is given
 	unused    []string
 }
@@ -27,6 +29,7 @@ func mapFields(t *tree, reasons map[string]string) (out grown) {
 			continue
 		}
 		u := s.useOfMaps()
+		out.bounded = append(out.bounded, s.boundedByHand(t, u)...)
 		for _, f := range slices.SortedFunc(maps.Keys(u.inserted), func(a, b *types.Var) int { return int(a.Pos() - b.Pos()) }) {
 			name, ok := u.names[f]
 			if !ok {
@@ -48,6 +51,15 @@ func mapFields(t *tree, reasons map[string]string) (out grown) {
 	return out
 }
 
+// boundedByHand finds fields that are a bounded.Map and whose length is compared with something that is
+// not 0: a limit by hand, where the map may have it.
+func (s *source) boundedByHand(t *tree, u *mapUse) (out []count) {
+	for _, f := range slices.SortedFunc(maps.Keys(u.lengths), func(a, b *types.Var) int { return int(u.lengths[a].Pos() - u.lengths[b].Pos()) }) {
+		out = append(out, count{t.place(u.lengths[f]), "length of " + f.Name() + " is compared", s.path + "." + f.Name()})
+	}
+	return out
+}
+
 // ofEngines reports whether a package is part of an engine or a component, and not internal/bounded.
 func ofEngines(s *source) bool {
 	return below(s.path, "internal", "receiver", "processor", "connector", "exporter", "extension") &&
@@ -59,14 +71,15 @@ type mapUse struct {
 	names    map[*types.Var]string // "Type.field", of fields that are declared here
 	fields   map[*types.Var]*ast.Ident
 	inserted map[*types.Var]bool
-	compared map[*types.Var]bool // the length is
+	compared map[*types.Var]bool     // the length is
+	lengths  map[*types.Var]ast.Node // of bounded.Map, where the length is compared
 	alias    map[types.Object]*types.Var
 }
 
 func (s *source) useOfMaps() *mapUse {
 	u := &mapUse{
 		names: map[*types.Var]string{}, fields: map[*types.Var]*ast.Ident{}, inserted: map[*types.Var]bool{},
-		compared: map[*types.Var]bool{}, alias: map[types.Object]*types.Var{},
+		compared: map[*types.Var]bool{}, lengths: map[*types.Var]ast.Node{}, alias: map[types.Object]*types.Var{},
 	}
 	for _, file := range s.files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -219,7 +232,13 @@ func (s *source) lengthOf(u *mapUse, e, with ast.Expr) {
 	}
 	ast.Inspect(e, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		if !ok || len(call.Args) != 1 {
+		if !ok {
+			return true
+		}
+		if f := s.boundedLen(call); f != nil && u.lengths[f] == nil {
+			u.lengths[f] = call
+		}
+		if len(call.Args) != 1 {
 			return true
 		}
 		if id, ok := call.Fun.(*ast.Ident); ok && id.Name == "len" {
@@ -229,4 +248,23 @@ func (s *source) lengthOf(u *mapUse, e, with ast.Expr) {
 		}
 		return true
 	})
+}
+
+// boundedLen returns the field that is a bounded.Map and whose length is asked for; nil where the call is
+// another.
+func (s *source) boundedLen(call *ast.CallExpr) *types.Var {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != "Len" {
+		return nil
+	}
+	called, ok := s.info.Uses[sel.Sel].(*types.Func)
+	if !ok || called.Pkg() == nil || !strings.HasSuffix(called.Pkg().Path(), "/internal/bounded") || named(s.info.TypeOf(sel.X)) != "Map" {
+		return nil
+	}
+	of, ok := sel.X.(*ast.SelectorExpr)
+	if !ok || s.info.Selections[of] == nil {
+		return nil
+	}
+	f, _ := s.info.Selections[of].Obj().(*types.Var)
+	return f
 }
