@@ -28,6 +28,12 @@ if [ "${1:-}" = -n ]; then
 	shift
 fi
 count=${1:-${FUZZTIME:-10s}} rest=${2:-} base=${3:-}
+for time in "$count" ${rest:+"$rest"}; do
+	if ! [[ $time =~ ^[0-9.]+(x|ms|s|m|h)$ ]]; then
+		echo "read arguments: got \"$time\"; want a time such as 10s or a number of inputs such as 20000x" >&2
+		exit 2
+	fi
+done
 module=$(go list -m)
 if [ -n "$rest" ]; then
 	changed=$(scripts/changed-packages.sh -d "$base")
@@ -94,11 +100,13 @@ fuzz() {
 	return "$failed"
 }
 
-# note prints what fuzzing a folder printed, and notes the folder where that failed.
+# note prints what fuzzing a folder printed, and notes the folder where that passed.
 note() {
 	local out
 	out=$(mktemp -p "$work")
-	fuzz "$1" >"$out" 2>&1 || echo "./$1" >>"$work/failed"
+	if fuzz "$1" >"$out" 2>&1; then
+		echo "./$1" >>"$work/passed"
+	fi
 	cat "$out"
 }
 
@@ -121,16 +129,18 @@ if [ -n "$only_print" ]; then
 	done
 	exit
 fi
+touch "$work/passed"
 for folder in "${folders[@]}"; do
 	while (($(jobs -r -p | wc -l) >= 2)); do
-		wait -n
+		wait -n || true
 	done
 	note "$folder" &
 done
 wait
 
 echo "fuzz targets run: $ran, left out: $left"
-if [ -s "$work/failed" ]; then
-	echo "failed: $(paste -s -d' ' "$work/failed")" >&2
+failed=$(printf './%s\n' "${folders[@]}" | grep -v -x -F -f "$work/passed" || true)
+if ((ran > 0)) && [ -n "$failed" ]; then
+	echo "failed: ${failed//$'\n'/ }" >&2
 	exit 1
 fi

@@ -26,7 +26,7 @@ func module(t *testing.T, bodies map[string]string) string {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		testdata.Program(t, path, text)
 	}
-	for _, script := range []string{"scripts/test-changed.sh", "scripts/fuzz.sh", "scripts/changed-packages.sh"} {
+	for _, script := range []string{"scripts/test-changed.sh", "scripts/fuzz.sh", "scripts/touched.sh", "scripts/changed-packages.sh"} {
 		text, err := os.ReadFile(filepath.Join(testdata.Root(t), script))
 		require.NoError(t, err)
 		write(script, string(text))

@@ -3,8 +3,10 @@
 package repocheck
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,4 +53,34 @@ func TestFuzz_NoCommit_RunsAll(t *testing.T) {
 	assert.Contains(t, fuzzed(t, ""), "FuzzPipelineData 7x\n")
 	t.Setenv("FUZZTIME", "3s")
 	assert.Contains(t, fuzzed(t, ""), "FuzzPipelineData 3s\n")
+}
+
+// A folder that fails, that does not compile or that nothing is heard of fails the script; the others run.
+func TestFuzz_AFolderDoesNotPass_FailsAndNamesIt(t *testing.T) {
+	const target = "}\n\nfunc FuzzOne(f *testing.F) { f.Add(1); f.Fuzz(func(t *testing.T, n int) { %s }) "
+	dir := module(t, map[string]string{
+		"fine":   fmt.Sprintf(target, ""),
+		"faulty": fmt.Sprintf(target, "t.Error(n)"),
+		"broken": fmt.Sprintf(target, "undefined()"),
+		"killed": "syscall.Kill(os.Getppid(), syscall.SIGKILL)",
+	})
+	killed := "package killed\n\nimport (\n\t\"os\"\n\t\"syscall\"\n\t\"testing\"\n)\n\n" +
+		"func FuzzOne(f *testing.F) { _ = syscall.Kill(os.Getppid(), syscall.SIGKILL) }\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "killed", "a_test.go"), []byte(killed), 0o600))
+	out, err := in(dir, "scripts/fuzz.sh", "10x").CombinedOutput()
+	require.Error(t, err, string(out))
+	last := strings.TrimSpace(string(out))
+	last = last[strings.LastIndex(last, "\n")+1:]
+	assert.Equal(t, "failed: ./broken ./faulty ./killed", last, string(out))
+	assert.Contains(t, string(out), "fuzz ./fine FuzzOne (10x)")
+}
+
+func TestFuzz_AllPass_Passes(t *testing.T) {
+	dir := module(t, map[string]string{"fine": "}\n\nfunc FuzzOne(f *testing.F) { f.Fuzz(func(t *testing.T, n int) {}) "})
+	out, err := in(dir, "scripts/fuzz.sh", "10x").CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Contains(t, string(out), "fuzz targets run: 1, left out: 0")
+	out, err = in(dir, "scripts/fuzz.sh", "often").CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "want a time such as 10s")
 }
