@@ -178,6 +178,15 @@ func TestANewerLifeEndsIt(t *testing.T) {
 	assert.Equal(t, []int64{2, 0}, []int64{r.Stats().Silent, int64(r.Stats().Ranks)})
 }
 
+// A group that begins after another one of its life was last seen says nothing of the other's replicas.
+func TestWatch_YoungerGroupOfOneLife_FindingStaysOpen(t *testing.T) {
+	r := newRig(Config{})
+	r.all(200, 8, 9, 8).said()
+	other := func(v *model.Fingerprint) { v.Group = "other" }
+	assert.Empty(t, r.tell(printed(0, 3, 100, 7, other)).said())
+	assert.Len(t, r.Standing(r.now), 1)
+}
+
 func TestRoomIsBounded(t *testing.T) {
 	r := newRig(Config{Groups: 2, Ranks: 4, MaxEpisodes: 1})
 	for i := range 10 {
