@@ -206,9 +206,30 @@ func refsOf(text string) (refs, allocated float64, err error) {
 	return refs, allocated, nil
 }
 
-// stopTimer names the benchmarks of a folder that stop the timer.
+// stopTimer names the benchmarks of a folder that stop the timer, by themselves or by functions of its
+// tests that they name. A name counts whatever bears it: a variable named as such a function, too.
 func stopTimer(folder string) map[string]bool {
-	stops := map[string]bool{}
+	uses := namesOf(folder)
+	seen, stops := map[string]bool{}, map[string]bool{}
+	for next := []string{"StopTimer"}; len(next) > 0; next = next[1:] {
+		for name, used := range uses {
+			if !used[next[0]] || seen[name] {
+				continue
+			}
+			seen[name] = true
+			next = append(next, name)
+			if strings.HasPrefix(name, "Benchmark") {
+				stops[name] = true
+			}
+		}
+	}
+	return stops
+}
+
+// namesOf returns which names each function of a folder's tests has in its body. Methods with one name
+// count as one.
+func namesOf(folder string) map[string]map[string]bool {
+	uses := map[string]map[string]bool{}
 	files, _ := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	for _, file := range files {
 		f, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -220,15 +241,20 @@ func stopTimer(folder string) map[string]bool {
 			if !ok || fn.Body == nil {
 				continue
 			}
+			used := uses[fn.Name.Name]
+			if used == nil {
+				used = map[string]bool{}
+				uses[fn.Name.Name] = used
+			}
 			ast.Inspect(fn.Body, func(n ast.Node) bool {
-				if of, ok := n.(*ast.SelectorExpr); ok && of.Sel.Name == "StopTimer" {
-					stops[fn.Name.Name] = true
+				if id, ok := n.(*ast.Ident); ok {
+					used[id.Name] = true
 				}
 				return true
 			})
 		}
 	}
-	return stops
+	return uses
 }
 
 func tail(text string) string {

@@ -29,13 +29,29 @@ func TestSpan_Each_WithoutWhatIsBeforeAndAfter(t *testing.T) {
 	assert.InDelta(t, operation, span{few: 10, many: 40}.each(before+10*operation, before+40*operation), 1e-9)
 }
 
-func TestStopTimer_InALoopOfASubBenchmark_Named(t *testing.T) {
+func TestStopTimer_ItselfOrByFunctions_Named(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "a_test.go"), []byte(`package a
-func BenchmarkOne(b *testing.B) { b.Run("x", func(b *testing.B) { for b.Loop() { b.StopTimer(); b.StartTimer() } }) }
-func BenchmarkTwo(b *testing.B) { b.ResetTimer() }
-`), 0o600))
-	assert.Equal(t, map[string]bool{"BenchmarkOne": true}, stopTimer(dir))
+	for name, text := range map[string]string{
+		"a_test.go": `package a
+func BenchmarkInLoop(b *testing.B) { b.Run("x", func(b *testing.B) { for b.Loop() { b.StopTimer(); b.StartTimer() } }) }
+func BenchmarkByHelper(b *testing.B) { feed(b) }
+func BenchmarkByHelperOfHelper(b *testing.B) { new(rig).run(b) }
+func BenchmarkByValue(b *testing.B) { b.Run("x", feed) }
+func BenchmarkNever(b *testing.B) { b.ResetTimer(); other(b) }
+`,
+		"b_test.go": `package a
+func feed(b *testing.B) { b.StopTimer(); b.StartTimer() }
+func (r *rig) run(b *testing.B) { again(b, 2) }
+func again(b *testing.B, n int) { if n > 0 { again(b, n-1) }; feed(b) }
+func other(b *testing.B) { b.ReportAllocs() }
+func TestFeed(t *testing.T) { testing.Benchmark(feed) }
+`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	assert.Equal(t, map[string]bool{
+		"BenchmarkInLoop": true, "BenchmarkByHelper": true, "BenchmarkByHelperOfHelper": true, "BenchmarkByValue": true,
+	}, stopTimer(dir))
 }
 
 func TestParse_FlagsOfInstructions_RefusedWhereTheySayNothing(t *testing.T) {
