@@ -23,7 +23,8 @@ import (
 // Where other machines share the processor, the time of one program differs from run to run. The
 // instructions that it executes do not: valgrind's cachegrind counts them on a simulated processor
 // (Nethercote and Seward, PLDI 2007). They say nothing of caches, branches and waiting. The garbage
-// collector, whose work depends on the time, is off: the bytes that are allocated stand for it.
+// collector, whose work depends on the time, is off until a program takes 1 GiB: the bytes that are
+// allocated stand for it. In a larger program it runs, so that memory has a limit, and is counted.
 
 const (
 	// counted is for how many ns without valgrind a benchmark's operations are counted; with it they take
