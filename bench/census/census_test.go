@@ -244,7 +244,27 @@ func (k *kept) listed() {
 	}
 }
 
-func (k *kept) count() int { return len(k.names()) + len(k.sizes) }
+func (k *kept) count() (n int) {
+	for _, text := range k.sizes {
+		n += len(text)
+	}
+	return n + len(k.names())
+}
+
+func (k *kept) limit(most int) {
+	for k.count() > most {
+		k.drop(k.longest())
+	}
+}
+
+func (k *kept) longest() (longest string) {
+	for name := range k.sizes {
+		if len(name) > len(longest) {
+			longest = name
+		}
+	}
+	return longest
+}
 
 func (k *kept) shrink(than int) {
 	if k.count() > 0 {
@@ -273,15 +293,24 @@ func (k *kept) evictLeft(names []string) {
 
 import "example.com/toy/internal/bounded"
 
-type lengths struct{ byHand, empty *bounded.Map }
+type lengths struct {
+	byHand, empty *bounded.Map
+	room          *bounded.Room
+}
 
-func (l *lengths) full(most int) bool { return l.byHand.Len() >= most && l.empty.Len() > 0 }
+func (l *lengths) full(most int) bool {
+	return l.byHand.Len() >= most && l.empty.Len() > 0 && l.room.Len() < most
+}
 `,
 	"internal/bounded/map.go": `package bounded
 
 type Map struct{ at map[string]int }
 
 func (m *Map) Len() int { return len(m.at) }
+
+type Room struct{ shares int }
+
+func (r *Room) Len() int { return r.shares }
 
 func (m *Map) evict() {
 	for name := range m.at {
@@ -372,13 +401,13 @@ func TestCensus_ToyModule(t *testing.T) {
 		})
 		assert.Equal(t, []string{
 			"internal/engine.kept.each kept.ages", "internal/engine.kept.fit kept.sizes", "internal/engine.kept.listed kept.sizes",
-		}, groupsOf(got.unexplained), "neither a map of another walk, nor one of the function alone, nor a call of what counts itself")
+		}, groupsOf(got.unexplained), "neither a map of another walk, nor one of the function alone, nor a call of what counts itself, nor one of a number or of one name")
 		assert.Equal(t, "drops from ages", got.unexplained[0].what)
 		assert.Equal(t, []string{"internal/engine.kept.old kept.ages", "internal/engine.kept.listed kept.ages"}, groupsOf(got.excused))
 		assert.Equal(t, []string{"internal/engine.kept.drop kept.sizes"}, got.unused)
 	})
 	t.Run("lengths", func(t *testing.T) {
-		assert.Equal(t, []string{"internal/engine.byHand"}, groupsOf(mapFields(module, nil).bounded), "whether a map is empty is no limit")
+		assert.Equal(t, []string{"internal/engine.byHand"}, groupsOf(mapFields(module, nil).bounded), "whether a map is empty is no limit, and a Room is no map")
 	})
 	t.Run("upward", func(t *testing.T) {
 		assert.ElementsMatch(t, []string{

@@ -27,8 +27,10 @@ type evictions struct {
 //
 // It misses entries that leave in an order that a list, a slice or a ring holds beside the map,
 // maps that are cleared or made anew, maps with bool or 8-bit keys, walks and deletes in other packages,
-// in functions that are called back, and behind two calls. A map that lives for one
-// call has no entries to evict.
+// in functions that are called back, and behind two calls. It misses an entry that one function chooses
+// and returns and another one drops, as internal/straggler.Engine.shrink drops from Engine.jobs: most
+// functions that return one entry of a map look it up for something else. A map that lives for one call
+// has no entries to evict.
 func evictsFrom(t *tree, reasons map[string]string) (out evictions) {
 	used := map[string]bool{}
 	for _, s := range t.packages {
