@@ -201,6 +201,23 @@ import (
 	"slices"
 )
 
+var registry = struct{ byName map[string]int }{byName: map[string]int{}}
+
+var visits struct{ byName map[string]int }
+
+func enter(name string) {
+	registry.byName[name] = 1
+	visits.byName[name]++
+}
+
+func leave(number int) {
+	for name, n := range registry.byName {
+		if n == number {
+			delete(registry.byName, name)
+		}
+	}
+}
+
 type kept struct {
 	ages  map[string]int
 	sizes map[string][]byte
@@ -294,9 +311,15 @@ func (k *kept) evictLeft(names []string) {
 import "example.com/toy/internal/bounded"
 
 type lengths struct {
-	byHand, empty *bounded.Map
+	byHand, empty *bounded.Map[string]
 	room          *bounded.Room
 }
+
+type names[K comparable] struct{ byHand *bounded.Map[K] }
+
+func (n *names[K]) full(most int) bool { return n.byHand.Len() >= most }
+
+func full(l *names[int], d *bounded.Data) bool { return l.byHand.Len() > 8 || d.Files.Len() > 8 }
 
 func (l *lengths) full(most int) bool {
 	return l.byHand.Len() >= most && l.empty.Len() > 0 && l.room.Len() < most
@@ -304,15 +327,17 @@ func (l *lengths) full(most int) bool {
 `,
 	"internal/bounded/map.go": `package bounded
 
-type Map struct{ at map[string]int }
+type Map[K comparable] struct{ at map[K]int }
 
-func (m *Map) Len() int { return len(m.at) }
+func (m *Map[K]) Len() int { return len(m.at) }
+
+type Data struct{ Files *Map[string] }
 
 type Room struct{ shares int }
 
 func (r *Room) Len() int { return r.shares }
 
-func (m *Map) evict() {
+func (m *Map[K]) evict() {
 	for name := range m.at {
 		delete(m.at, name)
 	}
@@ -388,8 +413,9 @@ func TestCensus_ToyModule(t *testing.T) {
 	t.Run("maps", func(t *testing.T) {
 		got := mapFields(module, map[string]string{"internal/engine.table.excused": "why", "internal/engine.table.gone": "why"})
 		assert.Equal(t, []string{
-			"internal/engine.table.plain", "internal/engine.table.nested", "internal/engine.table.copied",
-			"internal/engine.table.byAlias", "internal/engine.table.shared",
+			"internal/engine.registry.byName", "internal/engine.visits.byName", "internal/engine.table.plain",
+			"internal/engine.table.nested", "internal/engine.table.copied", "internal/engine.table.byAlias",
+			"internal/engine.table.shared",
 		}, groupsOf(got.unlimited))
 		assert.Equal(t, []string{"internal/engine.table.limited"}, groupsOf(got.checked))
 		assert.Equal(t, 1, got.excused)
@@ -400,14 +426,17 @@ func TestCensus_ToyModule(t *testing.T) {
 			"internal/engine.kept.old kept.ages": "why", "internal/engine.kept.listed kept.ages": "why", "internal/engine.kept.drop kept.sizes": "why",
 		})
 		assert.Equal(t, []string{
-			"internal/engine.kept.each kept.ages", "internal/engine.kept.fit kept.sizes", "internal/engine.kept.listed kept.sizes",
+			"internal/engine.leave registry.byName", "internal/engine.kept.each kept.ages", "internal/engine.kept.fit kept.sizes",
+			"internal/engine.kept.listed kept.sizes",
 		}, groupsOf(got.unexplained), "neither a map of another walk, nor one of the function alone, nor a call of what counts itself, nor one of a number or of one name")
-		assert.Equal(t, "drops from ages", got.unexplained[0].what)
+		assert.Equal(t, "drops from ages", got.unexplained[1].what)
 		assert.Equal(t, []string{"internal/engine.kept.old kept.ages", "internal/engine.kept.listed kept.ages"}, groupsOf(got.excused))
 		assert.Equal(t, []string{"internal/engine.kept.drop kept.sizes"}, got.unused)
 	})
 	t.Run("lengths", func(t *testing.T) {
-		assert.Equal(t, []string{"internal/engine.byHand"}, groupsOf(mapFields(module, nil).bounded), "whether a map is empty is no limit, and a Room is no map")
+		assert.Equal(t, []string{
+			"internal/engine.names.byHand", "internal/engine.bounded.Files", "internal/engine.lengths.byHand",
+		}, groupsOf(mapFields(module, nil).bounded), "whether a map is empty is no limit, and a Room is no map")
 	})
 	t.Run("upward", func(t *testing.T) {
 		assert.ElementsMatch(t, []string{
@@ -420,13 +449,13 @@ func TestReasonsOf_NoReason_NamesLine(t *testing.T) {
 	got, err := reasonsOf("# why\ninternal/a.T.f scratch of one call\n\n", "package.Type.field")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"internal/a.T.f": "scratch of one call"}, got)
-	got, err = reasonsOf("internal/a.f T.files  goes with its file\ninternal/a.f T.names  as files", "package.function field")
+	got, err = reasonsOf("internal/a.f T.files  goes with its file\ninternal/a.f T.names  as files", "package.function Type.field")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"internal/a.f T.files": "goes with its file", "internal/a.f T.names": "as files"}, got)
 
 	for text, form := range map[string]string{
 		"internal/a.T.f": "package.Type.field", "field reason": "package.Type.field", "internal/a.f reason": "package.Type.field",
-		"internal/a.f files": "package.function field", "internal/a.f": "package.function field", "f files reason": "package.function field",
+		"internal/a.f files reason": "package.function Type.field", "internal/a.f": "package.function Type.field", "f files reason": "package.function Type.field",
 	} {
 		_, err := reasonsOf("\n"+text, form)
 		require.ErrorContains(t, err, "read line 2", text)

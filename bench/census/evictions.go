@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"go/ast"
 	"go/types"
 	"slices"
@@ -45,8 +44,7 @@ func evictsFrom(t *tree, reasons map[string]string) (out evictions) {
 		})
 		s.functions(func(fn *ast.FuncDecl) {
 			for _, of := range e.evicted(fn) {
-				field := cmp.Or(u.names[of], of.Name())
-				c := count{t.place(fn), "drops from " + of.Name(), s.path + "." + method(fn) + " " + field}
+				c := count{t.place(fn), "drops from " + of.Name(), s.path + "." + method(fn) + " " + u.name(of)}
 				if reasons[c.group] == "" {
 					out.unexplained = append(out.unexplained, c)
 					continue

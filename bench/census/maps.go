@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"go/ast"
 	"go/token"
 	"go/types"
@@ -55,7 +56,7 @@ func mapFields(t *tree, reasons map[string]string) (out grown) {
 // not 0: a limit by hand, where the map may have it.
 func (s *source) boundedByHand(t *tree, u *mapUse) (out []count) {
 	for _, f := range slices.SortedFunc(maps.Keys(u.lengths), func(a, b *types.Var) int { return int(u.lengths[a].Pos() - u.lengths[b].Pos()) }) {
-		out = append(out, count{t.place(u.lengths[f]), "length of " + f.Name() + " is compared", s.path + "." + f.Name()})
+		out = append(out, count{t.place(u.lengths[f]), "length of " + f.Name() + " is compared", s.path + "." + u.name(f)})
 	}
 	return out
 }
@@ -68,8 +69,8 @@ func ofEngines(s *source) bool {
 
 // mapUse is what a package does with map-typed fields.
 type mapUse struct {
-	names    map[*types.Var]string // "Type.field", of fields that are declared here
-	fields   map[*types.Var]*ast.Ident
+	names    map[*types.Var]string     // "Type.field", of fields that are declared here
+	fields   map[*types.Var]*ast.Ident // those of names
 	inserted map[*types.Var]bool
 	compared map[*types.Var]bool     // the length is
 	lengths  map[*types.Var]ast.Node // of bounded.Map, where the length is compared
@@ -84,10 +85,11 @@ func (s *source) useOfMaps() *mapUse {
 	for _, file := range s.files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if ts, ok := n.(*ast.TypeSpec); ok {
-				s.declared(u, ts)
+				s.declared(u, ts.Name.Name, ts.Type)
 			}
 			return true
 		})
+		s.declaredByVariables(u, file)
 	}
 	for range 2 { // a variable may be a field's map, and of that variable another
 		s.functions(func(fn *ast.FuncDecl) { s.aliases(u, fn) })
@@ -101,22 +103,49 @@ func (s *source) useOfMaps() *mapUse {
 	return u
 }
 
-// declared notes the map-typed fields of a struct type, also of structs within it.
-func (s *source) declared(u *mapUse, ts *ast.TypeSpec) {
-	ast.Inspect(ts.Type, func(n ast.Node) bool {
+// name is "Type.field"; a field that is declared in another package has the name of that package for a type.
+func (u *mapUse) name(f *types.Var) string { return cmp.Or(u.names[f], f.Pkg().Name()+"."+f.Name()) }
+
+// declared notes the fields of a struct type, also of structs within it.
+func (s *source) declared(u *mapUse, name string, of ast.Expr) {
+	ast.Inspect(of, func(n ast.Node) bool {
 		st, ok := n.(*ast.StructType)
 		if !ok {
 			return true
 		}
 		for _, f := range st.Fields.List {
 			for _, id := range f.Names {
-				if v, ok := s.info.Defs[id].(*types.Var); ok && grows(v.Type()) {
-					u.names[v], u.fields[v] = ts.Name.Name+"."+id.Name, id
+				if v, ok := s.info.Defs[id].(*types.Var); ok {
+					u.names[v], u.fields[v] = name+"."+id.Name, id
 				}
 			}
 		}
 		return true
 	})
+}
+
+// declaredByVariables notes the fields of a package's variables whose struct has no name of its own.
+func (s *source) declaredByVariables(u *mapUse, file *ast.File) {
+	for _, d := range file.Decls {
+		decl, ok := d.(*ast.GenDecl)
+		if !ok || decl.Tok != token.VAR {
+			continue
+		}
+		for _, spec := range decl.Specs {
+			v, ok := spec.(*ast.ValueSpec)
+			if !ok {
+				continue
+			}
+			if v.Type != nil {
+				s.declared(u, v.Names[0].Name, v.Type)
+			}
+			for i, value := range v.Values {
+				if lit, ok := value.(*ast.CompositeLit); ok && lit.Type != nil {
+					s.declared(u, v.Names[i].Name, lit.Type)
+				}
+			}
+		}
+	}
 }
 
 // grows reports whether a type is a map, or a slice or array of maps, with many keys.
@@ -265,6 +294,9 @@ func (s *source) boundedLen(call *ast.CallExpr) *types.Var {
 	if !ok || s.info.Selections[of] == nil {
 		return nil
 	}
-	f, _ := s.info.Selections[of].Obj().(*types.Var)
-	return f
+	f, ok := s.info.Selections[of].Obj().(*types.Var)
+	if !ok {
+		return nil
+	}
+	return f.Origin()
 }

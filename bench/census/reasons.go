@@ -24,7 +24,7 @@ func readReasons() (r reasons, err error) {
 	if r.maps, err = reasonsOf(mapsFile, "package.Type.field"); err != nil {
 		return r, fmt.Errorf("read maps.txt: %w", err)
 	}
-	if r.evictions, err = reasonsOf(evictionsFile, "package.function field"); err != nil {
+	if r.evictions, err = reasonsOf(evictionsFile, "package.function Type.field"); err != nil {
 		return r, fmt.Errorf("read evictions.txt: %w", err)
 	}
 	return r, nil
