@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"path/filepath"
 	"testing"
 
@@ -93,6 +94,15 @@ func TestReasonsOf_NoReason_NamesLine(t *testing.T) {
 		_, err := reasonsOf("\n"+text, form)
 		require.ErrorContains(t, err, "read line 2", text)
 	}
+}
+
+// The folder has no module, so that counting it fails.
+func TestRun_UnknownBase_RefusedBeforeTreeIsRead(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, git(t.Context(), dir, "init", "--quiet"))
+	t.Chdir(dir)
+	require.ErrorContains(t, run(t.Context(), nil, io.Discard, io.Discard), "list packages")
+	require.ErrorContains(t, run(t.Context(), []string{"-base", "nosuch"}, io.Discard, io.Discard), `find base "nosuch"`)
 }
 
 func TestLines_EachKind_IsCountedApart(t *testing.T) {

@@ -51,6 +51,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("find working tree: %w", err)
 	}
+	if base != "" {
+		if err := git(ctx, dir, "rev-parse", "--verify", "--end-of-options", base+"^{commit}"); err != nil {
+			return fmt.Errorf("find base %q: %w; want a revision that git knows", base, err)
+		}
+	}
 	now, err := take(ctx, dir, why)
 	if err != nil {
 		return err
