@@ -3,11 +3,15 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,6 +83,10 @@ func sharedData(t *testing.T, name string) string {
 // them may not have bound its own yet.
 var given sync.Map
 
+// Ports below those that Linux gives to outgoing connections by default: such a connection, of another
+// test, would take a port before its owner listens on it.
+const firstPort, endPort = 20000, 32768
+
 // freePorts returns addresses of the loopback interface on which nothing listens, each
 // once in a run of the tests. A program that takes one before its owner does makes the
 // test fail, not lie.
@@ -87,13 +95,16 @@ func freePorts(t *testing.T, n int) []string {
 	addresses := make([]string, 0, n)
 	var listeners []net.Listener
 	for len(addresses) < n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		listeners = append(listeners, listener)
-		address := listener.Addr().String()
-		if _, taken := given.LoadOrStore(address, true); !taken {
-			addresses = append(addresses, address)
+		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(endPort-firstPort))
+		if _, taken := given.LoadOrStore(address, true); taken {
+			continue
 		}
+		listener, err := net.Listen("tcp", address)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		require.NoError(t, err)
+		listeners, addresses = append(listeners, listener), append(addresses, address)
 	}
 	for _, listener := range listeners {
 		require.NoError(t, listener.Close())
