@@ -66,9 +66,12 @@ type job struct {
 	unjudged             int // steps since the last judgement
 	looks                int // judgements so far, at most maxLooks
 
-	judged  bool      // nothing has come since the last judgement
-	turn    int       // of the first finding; it goes down with each judgement
-	past    []Verdict // closed, the latest
+	judged bool      // nothing has come since the last judgement
+	turn   int       // of the first finding; it goes down with each judgement
+	past   []Verdict // closed, the latest
+	newest int64     // end of the latest step, Unix ns
+	// clean is when the latest step ended, Unix ns, when a finding at a place was closed as clean.
+	clean   *limits.Map[string, int64]
 	abstain *Abstention
 	priced  bool // the abstention says what it costs
 
@@ -142,6 +145,7 @@ func newJob(e *Engine, r *model.Rank) *job {
 		e: e, name: r.JobName, id: r.JobID, incarnation: r.Incarnation, used: e.now(),
 		ranks: map[int64]*process{}, keys: newInterner(), open: map[int64]*openStep{}, closed: limits.NewRing[int64](closedMemory), spare: map[int64]*rankStep{},
 		tails: map[int64]*tail{}, totals: map[int64]*RankTotal{}, seats: map[int64]*judge.Seat{}, does: map[int64]*roleMemory{},
+		clean: limits.NewMap(limits.MapConfig[string, int64]{Entries: maxPast}),
 	}
 	j.judgement = judge.New(judge.Config{
 		Window: e.cfg.Window, MaxRanks: e.cfg.MaxRanks, MinExcessShare: e.cfg.MinExcessShare, MaxFalseAlarm: judgeAlarm * e.cfg.MaxFalseAlarm,

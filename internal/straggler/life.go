@@ -94,8 +94,12 @@ func (j *job) fade(e *episode, explained bool) {
 	} else {
 		s.explained = 0
 	}
-	if j.steps-s.confirmed < j.e.cfg.CleanSteps && s.explained < explainedLooks {
+	clean := j.steps-s.confirmed >= j.grace(e)
+	if !clean && s.explained < explainedLooks {
 		return
+	}
+	if clean {
+		j.clean.Set(e.Place.Name, j.newest)
 	}
 	j.e.book.Close(e, e.Finding.Time)
 	j.past = append(j.past, verdictOf(e))
@@ -104,14 +108,34 @@ func (j *job) fade(e *episode, explained bool) {
 	}
 }
 
+// grace is how many steps a finding outlives its last confirmation. One that was open before a restart waits
+// for a whole window, if that is longer: its first steps are too few for some judgements to name it.
+func (j *job) grace(e *episode) int {
+	if e.Restored {
+		return max(j.e.cfg.CleanSteps, j.e.cfg.Window)
+	}
+	return j.e.cfg.CleanSteps
+}
+
 // maxPast is how many closed findings of a job are kept for its report.
 const maxPast = 64
+
+// isOver reports whether a verdict rests on steps of before its place was found clean, as where they become
+// evidence only when the window has grown. It opens no finding. Where time has gone back by more, clocks
+// were set.
+func (j *job) isOver(name string, v *Verdict) bool {
+	newest, ok := j.clean.Peek(name)
+	return ok && v.Finding.Time <= newest && newest-v.Finding.Time < int64(longIdle)
+}
 
 // stand opens a finding, or joins the verdict with the finding that is open at its place.
 func (j *job) stand(c *candidate, v Verdict, turn int) {
 	book, at, now := j.e.book, j.findingPlace(c.place), j.e.now()
 	e := book.At(at)
 	if e == nil {
+		if j.isOver(at.Name, &v) {
+			return
+		}
 		if e = book.Open(at, v.Finding.StepFirst.V, &v.Finding, now); e == nil {
 			return // there is no room
 		}

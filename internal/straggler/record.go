@@ -396,6 +396,7 @@ func (j *job) remember(rec *record) {
 		j.window[n-1].replays = nil
 	}
 	j.window = append(j.window, rec)
+	j.newest = max(j.newest, rec.end)
 	j.members += rec.members()
 	rec.held = rec.bytes()
 	j.sizes.window += rec.held

@@ -63,8 +63,8 @@ func (e *Engine) Standing() []model.Finding {
 func (e *Engine) Snapshot() ([]byte, error) { return e.book.Snapshot() }
 
 // Restore takes what Snapshot returned, before anything is added. Each finding is open as it was. The
-// next judgement of its job that names its place confirms it. It is closed as any other where none does
-// for CleanSteps steps, and where its job does not appear for 10 minutes.
+// next judgement of its job that names its place confirms it. It is closed where none does for CleanSteps
+// steps or a window, whichever is more, and where its job does not appear for 10 minutes.
 func (e *Engine) Restore(data []byte, now time.Time) error {
 	if err := e.book.Restore(data, now); err != nil {
 		return fmt.Errorf("restore stragglers: %w", err)

@@ -275,3 +275,31 @@ func TestVerdicts_EndsAndBeginsAgainInABatch_InOrder(t *testing.T) {
 		}
 	}
 }
+
+// After a restart the first steps are too few to name a rank. They do not close its finding, and open no other
+// when the window has grown.
+func TestEngine_Restart_NamedLate_GoesOnUnderItsID(t *testing.T) {
+	for _, clean := range []int{5, NewDefaultConfig().CleanSteps} {
+		for slow := int64(1); slow <= 8; slow++ {
+			w := newWorld(t, 4, func(c *Config) { c.JudgeEvery, c.CleanSteps = 1, clean })
+			stepsOf(w, 40, each(4, "c20 *", map[int]program{2: "c40 *"})...)
+			opened := w.e.Verdicts()
+			require.Len(t, opened, 1)
+			w.restart()
+			var status []string
+			for n := int64(40); n < 180; n++ {
+				slower := map[int]program{}
+				if n < 40+slow {
+					slower[2] = "c40 *"
+				}
+				w.step(n, each(4, "c20 *", slower)...)
+				for _, v := range w.e.Verdicts() {
+					assert.Equal(t, opened[0].Finding.ID, v.Finding.ID, "%d slow steps, step %d", slow, n)
+					status = append(status, v.Finding.Status)
+				}
+			}
+			require.NotEmpty(t, status)
+			assert.Equal(t, model.StatusClosed, status[len(status)-1], "it ends")
+		}
+	}
+}
