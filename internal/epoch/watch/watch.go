@@ -307,7 +307,7 @@ func (w *Watch) stillSaid(k saveKey, s *save, now time.Time) bool {
 	}
 	return slices.ContainsFunc(s.doubters, func(name string) bool {
 		by, ok := w.observers.Peek(name)
-		if !ok { // it is not followed: nobody knows
+		if !ok { // unknown: it is not followed
 			return false
 		}
 		from := s.changed
