@@ -86,7 +86,7 @@ const demosAtOnce = 2
 
 // Every fault of the demo, with the data sources of every row, comes to what the table
 // says. The quick tier runs each fault with a row that decides it and with one more, and each
-// row. No other test runs beside these.
+// row. No other test runs at the same time.
 func TestDemoFaultsInEveryRow(t *testing.T) {
 	for _, name := range []string{"lockstep-demo-worker", "libnccl-profiler-lockstep.so", "lockstep-demo-cupti.so"} {
 		built(t, name)

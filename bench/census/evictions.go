@@ -25,8 +25,8 @@ type evictions struct {
 // a bounded.Map.
 //
 // It misses entries that leave in an order that a list, a slice or a ring holds beside the map,
-// maps that are cleared or made anew, maps with bool or 8-bit keys, walks and deletes in other packages,
-// in functions that are called back, and behind two calls. It misses an entry that one function chooses
+// maps that are cleared or replaced, maps with bool or 8-bit keys, and loops and deletes in other
+// packages, in callbacks and behind two calls. It misses an entry that one function chooses
 // and returns and another one drops, as internal/straggler.Engine.shrink drops from Engine.jobs: most
 // functions that return one entry of a map look it up for something else. A map that lives for one call
 // has no entries to evict.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// files are a module in which each thing that is counted occurs, and what is like it but does not
+// files are a module with an example of each thing that is counted, and of near misses that must not
 // count.
 var files = map[string]string{
 	"go.mod": "module example.com/toy\n\ngo 1.25\n",

@@ -120,9 +120,9 @@ func (j *job) grace(e *episode) int {
 // maxPast is how many closed findings of a job are kept for its report.
 const maxPast = 64
 
-// isOver reports whether a verdict rests on steps of before its place was found clean, as where they become
-// evidence only when the window has grown. It opens no finding. Where time has gone back by more, clocks
-// were set.
+// isOver reports whether all steps of a verdict came before its place was found clean. Such a verdict opens no
+// finding: a larger window can turn old steps into evidence. A step that seems older than longIdle is no old
+// one: its clock was set back.
 func (j *job) isOver(name string, v *Verdict) bool {
 	newest, ok := j.clean.Peek(name)
 	return ok && v.Finding.Time <= newest && newest-v.Finding.Time < int64(longIdle)

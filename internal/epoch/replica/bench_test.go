@@ -35,7 +35,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkTick looks at groups of many jobs of which nothing changed.
+// BenchmarkTick judges many jobs whose groups have not changed.
 func BenchmarkTick(b *testing.B) {
 	w := NewWatch(Config{})
 	for i := range 1024 {

@@ -89,7 +89,7 @@ func (w *Watch) forget(g *group) {
 	}
 }
 
-// forgetSilent forgets the groups of which nothing was heard for long.
+// forgetSilent forgets the groups that were silent for Config.Silent.
 func (w *Watch) forgetSilent(now time.Time) {
 	for _, h := range w.jobs {
 		for g := h.oldest(); g != nil && now.Sub(g.heard) >= w.cfg.Silent; g = h.oldest() {
