@@ -9,14 +9,14 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/lockstep-otel/lockstep/internal/shared"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 // face is one instance of the connector: one pair of signals. Every instance of
 // one configuration is sent the same records, so the first alone feeds the hub,
 // which serves the consumers of all of them.
 type face struct {
-	handle *shared.Handle[*hub]
+	handle *kit.Handle[*hub]
 }
 
 // Start implements component.Component.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/lockstep-otel/lockstep/connector/clocksconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
 )
 
@@ -47,7 +47,7 @@ type hub struct {
 	series  *series
 	flushed time.Time
 
-	interval *shared.Interval
+	interval *kit.Interval
 }
 
 // ownStats count what the timeline does not see.
@@ -59,7 +59,7 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 		return nil, err
 	}
 	h := &hub{cfg: cfg, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newSeries(cfg.MaxSeries)}
-	h.interval = shared.NewInterval(cfg.SolveInterval, h.tick)
+	h.interval = kit.NewInterval(cfg.SolveInterval, h.tick)
 	if cfg.Timeline == nil {
 		h.use(timeline.New(cfg.options()))
 	}

@@ -11,14 +11,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/lockstep-otel/lockstep/internal/shared"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 // face is one instance of the connector: one pair of signals. The instances that take one
 // signal are sent the same data, so the first of them alone feeds the hub. Those that give out
 // one signal serve the same pipelines, so that the hub gives to one of them.
 type face struct {
-	handle *shared.Handle[*hub]
+	handle *kit.Handle[*hub]
 	first  bool
 	leave  func(context.Context) error
 	left   sync.Once

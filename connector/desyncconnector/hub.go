@@ -16,11 +16,10 @@ import (
 
 	"github.com/lockstep-otel/lockstep/connector/desyncconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
-	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 )
 
 // hub is what the instances of one configuration have in common.
@@ -29,7 +28,7 @@ type hub struct {
 	id        component.ID
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	interval  *shared.Interval
+	interval  *kit.Interval
 	begin     sync.Once
 
 	// Instances that take a signal; constant after the first Start.
@@ -44,7 +43,7 @@ type hub struct {
 	flushed  time.Time // when metrics were sent last
 	repeated time.Time // when standing findings were
 	refused  refused
-	kept     *keep.States // nil: nothing is kept
+	kept     *kit.States // nil: nothing is kept
 
 	// watching guards the watch. It is held while a job is judged, so that who brings data
 	// does not wait for it. Taken after sending.
@@ -87,7 +86,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		cfg: cfg, id: id, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), watch: watch.New(cfg.watch()), series: newSeries(cfg.MaxSeries),
 	}
 	h.inbox.limit = cfg.maxBytes() / inboxShare
-	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
+	h.interval = kit.NewInterval(cfg.CheckInterval, h.tick)
 	h.snapshot()
 	return h, h.observe()
 }
@@ -113,8 +112,8 @@ func (h *hub) toMetrics(feeds *int, next consumer.Metrics) *face {
 // start takes what the run before kept, and begins the interval; calls after the first do nothing.
 func (h *hub) start(ctx context.Context, host component.Host) (err error) {
 	h.begin.Do(func() {
-		at := keep.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
-		h.kept, err = keep.OpenStates(ctx, host, at, &h.watching, map[string]keep.State{"findings": h.watch}, h.storageFailed)
+		at := kit.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
+		h.kept, err = kit.OpenStates(ctx, host, at, &h.watching, map[string]kit.State{"findings": h.watch}, h.storageFailed)
 		if err == nil {
 			h.interval.Start()
 		}

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
-	"github.com/lockstep-otel/lockstep/internal/shared"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 // NewFactory returns the factory of the epoch connector.
@@ -27,7 +27,7 @@ func NewFactory() connector.Factory {
 
 // factory remembers which configuration has a hub already.
 type factory struct {
-	hubs shared.Map[*Config, *hub]
+	hubs kit.Map[*Config, *hub]
 }
 
 func (f *factory) logsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {

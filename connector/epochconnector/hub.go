@@ -20,19 +20,18 @@ import (
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/epoch/logline"
 	"github.com/lockstep-otel/lockstep/internal/epoch/replica"
 	"github.com/lockstep-otel/lockstep/internal/epoch/resume"
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
-	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/epochmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/versionmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 )
 
 // hub is what the instances of one configuration have in common.
@@ -41,9 +40,9 @@ type hub struct {
 	id        component.ID
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	interval  *shared.Interval
+	interval  *kit.Interval
 	begin     sync.Once
-	kept      *keep.States
+	kept      *kit.States
 
 	// Consumers are attached before Start and constant afterwards.
 	gate    *deliver.Gate
@@ -92,7 +91,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		resume: resume.NewWatch(cfg.resume()), replicas: replica.NewWatch(cfg.replicas()), lines: logline.New(cfg.lines()),
 	}
 	h.seen.Store(&seen{})
-	h.interval = shared.NewInterval(cfg.CheckInterval, h.tick)
+	h.interval = kit.NewInterval(cfg.CheckInterval, h.tick)
 	return h, h.observe()
 }
 

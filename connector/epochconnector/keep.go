@@ -8,13 +8,13 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
 
-	"github.com/lockstep-otel/lockstep/internal/keep"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 // restore takes what the run before kept.
 func (h *hub) restore(ctx context.Context, host component.Host) (err error) {
-	at := keep.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
-	h.kept, err = keep.OpenStates(ctx, host, at, &h.watching, map[string]keep.State{
+	at := kit.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
+	h.kept, err = kit.OpenStates(ctx, host, at, &h.watching, map[string]kit.State{
 		"saves": h.watch, "fleet": h.fleet, "resume": h.resume, "replicas": h.replicas, "log_lines": h.lines,
 	}, h.storageFailed)
 	return err

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
-	"github.com/lockstep-otel/lockstep/internal/keep"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 // memory is a storage extension that keeps everything in memory.
@@ -148,7 +148,7 @@ func TestHub_StoredValueThatCannotBeRead_StartsAnewAndIsCounted(t *testing.T) {
 		"cut":              []byte(frontier[:len(frontier)/2]),
 		"a byte flipped":   append([]byte{frontier[0] ^ 0x40}, frontier[1:]...),
 		"another version":  []byte(`{"version":99}`),
-		"huge":             make([]byte, keep.MaxBytes+1),
+		"huge":             make([]byte, kit.MaxValueBytes+1),
 		"an absurd number": []byte(`{"version":1,"frontiers":[{"job":"job","save":1e300}]}`),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,11 +18,10 @@ import (
 
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/incident"
-	"github.com/lockstep-otel/lockstep/internal/keep"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 )
 
 // hub is what the instances of one configuration have in common.
@@ -43,13 +42,13 @@ type hub struct {
 	engine *incident.Engine
 	counts *otelmap.Metric
 	own    ownStats
-	kept   *keep.States // nil: nothing is kept
+	kept   *kit.States // nil: nothing is kept
 
 	lost atomic.Int64 // findings that a consumer did not take
 
 	seen atomic.Pointer[snapshot] // read by telemetry, which must not wait for the engine
 
-	interval *shared.Interval
+	interval *kit.Interval
 }
 
 // ownStats count what the engine does not see.
@@ -79,7 +78,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		counts:    newCounts(cfg.MaxSeries),
 		order:     make(chan struct{}, 1),
 	}
-	h.interval = shared.NewInterval(cfg.FlushInterval, h.tick)
+	h.interval = kit.NewInterval(cfg.FlushInterval, h.tick)
 	h.snapshot()
 	return h, h.observe()
 }
@@ -87,8 +86,8 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 // start takes what the run before kept, and begins the interval; calls after the first do nothing.
 func (h *hub) start(ctx context.Context, host component.Host) (err error) {
 	h.begin.Do(func() {
-		at := keep.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
-		h.kept, err = keep.OpenStates(ctx, host, at, &h.mu, map[string]keep.State{"findings": h.engine, keyOpened: h.engine.Opened()}, h.storageFailed)
+		at := kit.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
+		h.kept, err = kit.OpenStates(ctx, host, at, &h.mu, map[string]kit.State{"findings": h.engine, keyOpened: h.engine.Opened()}, h.storageFailed)
 		if err == nil {
 			h.mu.Lock()
 			h.snapshot()

@@ -18,11 +18,10 @@ import (
 
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
-	"github.com/lockstep-otel/lockstep/internal/keep"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -32,7 +31,7 @@ type hub struct {
 	id        component.ID
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	interval  *shared.Interval
+	interval  *kit.Interval
 	begin     sync.Once
 
 	// Outlets are attached before Start and constant afterwards.
@@ -46,7 +45,7 @@ type hub struct {
 	repeated time.Time       // when the standing findings were sent last
 	steps    int64           // that were analysed
 	said     straggler.Stats // losses that the log has told of
-	kept     *keep.States    // nil: nothing is kept
+	kept     *kit.States     // nil: nothing is kept
 
 	findingsLost, storySpansLost atomic.Int64
 
@@ -79,7 +78,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		teller:    stepmap.NewTeller(cfg.StorySpans, cfg.MaxHeldSpans, time.Now),
 		measures:  stepmap.NewMetrics(cfg.MaxSeries, cfg.MaxOperations),
 	}
-	h.interval = shared.NewInterval(cfg.FlushInterval, h.tick)
+	h.interval = kit.NewInterval(cfg.FlushInterval, h.tick)
 	h.snapshot()
 	return h, h.observe()
 }
@@ -89,9 +88,9 @@ func (h *hub) start(ctx context.Context, host component.Host) (err error) {
 	h.begin.Do(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		at := keep.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
+		at := kit.Storage{Extension: h.cfg.StorageID, Kind: component.KindConnector, Component: h.id}
 		// The hub holds its mutex whenever it saves.
-		h.kept, err = keep.OpenStates(ctx, host, at, keep.Unlocked{}, map[string]keep.State{"findings": h.analysis}, h.storageFailed)
+		h.kept, err = kit.OpenStates(ctx, host, at, kit.Unlocked{}, map[string]kit.State{"findings": h.analysis}, h.storageFailed)
 		if err == nil {
 			h.interval.Start()
 		}

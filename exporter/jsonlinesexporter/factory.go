@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/lockstep-otel/lockstep/exporter/jsonlinesexporter/internal/metadata"
-	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 // NewFactory returns the factory of the json_lines exporter.
@@ -27,7 +27,7 @@ func NewFactory() exporter.Factory {
 
 // factory remembers which configuration has a writer already.
 type factory struct {
-	writers shared.Map[*Config, *writer]
+	writers hub.Map[*Config, *writer]
 }
 
 func (f *factory) traces(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Traces, error) {

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/extension/queuestorageextension/internal/metadata"
-	"github.com/lockstep-otel/lockstep/internal/keep"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 // queueStorage gives exporters a client of their own for each queue.
@@ -50,7 +50,7 @@ func (*queueStorage) Shutdown(context.Context) error { return nil }
 func (q *queueStorage) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
 	client, err := q.storage.GetClient(ctx, kind, id, name)
 	if err != nil {
-		return nil, keep.OpenError(id.String()+" for "+name, err)
+		return nil, hub.StorageError(id.String()+" for "+name, err)
 	}
 	if kind != component.KindExporter {
 		return client, nil

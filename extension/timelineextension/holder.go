@@ -18,9 +18,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/extension/timelineextension/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/component/web"
-	"github.com/lockstep-otel/lockstep/internal/keep"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
 )
 
@@ -31,12 +30,12 @@ type holder struct {
 	telemetry *metadata.TelemetryBuilder
 	timeline  *timeline.Timeline
 
-	store  *keep.Value
+	store  *hub.Value
 	saving sync.Mutex // of two saves the later one has the later state
 	server *http.Server
 	served chan struct{} // closed when the server has ended
 
-	intervals []*shared.Interval
+	intervals []*hub.Interval
 }
 
 var (
@@ -81,7 +80,7 @@ func (h *holder) Start(ctx context.Context, host component.Host) error {
 }
 
 func (h *holder) every(d time.Duration, call func(time.Time)) {
-	i := shared.NewInterval(d, call)
+	i := hub.NewInterval(d, call)
 	i.Start()
 	h.intervals = append(h.intervals, i)
 }
@@ -101,13 +100,13 @@ const stateKey = "timeline"
 // state, and is counted. The next save would replace one that the storage does not give: then there
 // is no start.
 func (h *holder) restore(ctx context.Context, host component.Host) error {
-	client, err := keep.Open(ctx, host, h.cfg.Storage, component.KindExtension, h.set.ID)
+	client, err := hub.OpenStorage(ctx, host, h.cfg.Storage, component.KindExtension, h.set.ID)
 	if err != nil || client == nil {
 		return err
 	}
-	store := keep.NewValue(client, stateKey)
+	store := hub.NewValue(client, stateKey)
 	data, err := store.Load(ctx)
-	if err != nil && !errors.Is(err, keep.ErrTooLarge) {
+	if err != nil && !errors.Is(err, hub.ErrTooLarge) {
 		return errors.Join(err, store.Close(ctx))
 	}
 	h.store = store

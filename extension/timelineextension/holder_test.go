@@ -23,7 +23,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/lockstep-otel/lockstep/extension/timelineextension/internal/metadata"
-	"github.com/lockstep-otel/lockstep/internal/keep"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
 )
@@ -129,7 +129,7 @@ func TestHolder_StoredValueThatCannotBeRead_StartsAnewAndIsCounted(t *testing.T)
 		"cut":             {data: map[string][]byte{stateKey: []byte("{")}},
 		"no text":         {data: map[string][]byte{stateKey: {0xff, 0x00, 0x80}}},
 		"another version": {data: map[string][]byte{stateKey: []byte(`{"version":99}`)}},
-		"huge":            {data: map[string][]byte{stateKey: make([]byte, keep.MaxBytes+1)}},
+		"huge":            {data: map[string][]byte{stateKey: make([]byte, hub.MaxValueBytes+1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tel := componenttest.NewTelemetry()

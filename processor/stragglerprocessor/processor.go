@@ -16,9 +16,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor/internal/metadata"
 )
@@ -29,7 +29,7 @@ type annotating struct {
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	next      consumer.Traces
-	interval  *shared.Interval
+	interval  *hub.Interval
 
 	// Spans that no caller waits for go through the gate.
 	gate  *deliver.Gate
@@ -78,7 +78,7 @@ func newAnnotating(cfg *Config, set component.TelemetrySettings, next consumer.T
 		every = cfg.Hold.Get().FlushInterval
 		p.held = newHolder(cfg.Hold.Get().MaxSpans, time.Now)
 	}
-	p.interval = shared.NewInterval(every, p.tick)
+	p.interval = hub.NewInterval(every, p.tick)
 	p.snapshot()
 	return p, p.observe()
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/ckptwatch"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/component/health"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/receiver/checkpointreceiver/internal/metadata"
 )
 
@@ -44,7 +44,7 @@ type folder struct {
 	*looker
 	cfg      *RootConfig
 	watcher  *ckptwatch.Watcher
-	interval *shared.Interval
+	interval *hub.Interval
 	counted  ckptwatch.Stats
 	said     string        // what its log line said last
 	rest     time.Time     // until when it is left alone
@@ -76,7 +76,7 @@ func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker,
 			of.Where, of.Places = "of "+node, r.Places
 		}
 		f := &folder{looker: l, cfg: r, watcher: ckptwatch.New(of)}
-		f.interval = shared.NewInterval(cfg.PollInterval, f.look)
+		f.interval = hub.NewInterval(cfg.PollInterval, f.look)
 		l.folders = append(l.folders, f)
 	}
 	return l, nil

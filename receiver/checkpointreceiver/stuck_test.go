@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
-	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 func TestShutdown_NextComponentNeverReturns_KeepsItsDeadline(t *testing.T) {
@@ -20,7 +20,7 @@ func TestShutdown_NextComponentNeverReturns_KeepsItsDeadline(t *testing.T) {
 	dir, _ := saved(t, "torchtitan", 10)
 	b := start(t, RootConfig{Path: dir, JobID: "job"}, stuck)
 	f := b.folders[0]
-	f.interval = shared.NewInterval(time.Millisecond, f.look)
+	f.interval = hub.NewInterval(time.Millisecond, f.look)
 	require.NoError(t, b.Start(t.Context(), componenttest.NewNopHost()))
 	<-stuck.Entered
 	require.ErrorIs(t, delivertest.Shutdown(t, b.Shutdown), context.DeadlineExceeded)

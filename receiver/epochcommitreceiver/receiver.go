@@ -20,9 +20,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/component/web"
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver/internal/metadata"
 )
 
@@ -34,7 +34,7 @@ type carrier struct {
 	gate      *deliver.Gate
 	next      consumer.Logs
 	board     *bilateral.Board
-	interval  *shared.Interval
+	interval  *hub.Interval
 	observer  string
 	life      int64
 
@@ -72,7 +72,7 @@ func newCarrier(set receiver.Settings, cfg *Config, next consumer.Logs) (*carrie
 	}
 	c.next = c.gate.Logs(next)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.interval = shared.NewInterval(cfg.Interval, c.tick)
+	c.interval = hub.NewInterval(cfg.Interval, c.tick)
 	return c, c.observe()
 }
 

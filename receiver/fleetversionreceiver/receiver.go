@@ -14,10 +14,10 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/component/health"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/fleet"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/hostid"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver/internal/metadata"
 )
 
@@ -28,7 +28,7 @@ type looker struct {
 	telemetry *metadata.TelemetryBuilder
 	gate      *deliver.Gate
 	next      consumer.Logs
-	interval  *shared.Interval
+	interval  *hub.Interval
 	host      hostid.Host
 	health    health.Status
 
@@ -59,7 +59,7 @@ func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker,
 	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), host: host, teller: fleet.NewTeller(host.Name, host.ID, time.Now())}
 	l.next = l.gate.Logs(next)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.interval = shared.NewInterval(cfg.PollInterval, l.look)
+	l.interval = hub.NewInterval(cfg.PollInterval, l.look)
 	return l, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
-	"github.com/lockstep-otel/lockstep/internal/shared"
+	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver/internal/metadata"
 )
 
@@ -27,7 +27,7 @@ func NewFactory() receiver.Factory {
 
 // hubs are those in use, by configuration: the collector makes one receiver per signal, and
 // a dump must be read once.
-var hubs shared.Map[*Config, *hub]
+var hubs kit.Map[*Config, *hub]
 
 func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
 	return face(set, cfg, func(d *delivery) { d.logs = d.gate.Logs(next) })
@@ -52,7 +52,7 @@ func face(set receiver.Settings, cfg component.Config, attach func(*delivery)) (
 }
 
 // dumpReceiver is one signal's face of the hub.
-type dumpReceiver struct{ handle *shared.Handle[*hub] }
+type dumpReceiver struct{ handle *kit.Handle[*hub] }
 
 // Start begins to watch; the first signal's call does.
 func (r *dumpReceiver) Start(ctx context.Context, host component.Host) error {

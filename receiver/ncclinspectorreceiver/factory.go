@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
-	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/receiver/ncclinspectorreceiver/internal/metadata"
 )
 
@@ -26,7 +26,7 @@ func NewFactory() receiver.Factory {
 
 // readers are those in use, by configuration: the collector makes one receiver per
 // signal, and a line must be read once.
-var readers shared.Map[*Config, *reader]
+var readers hub.Map[*Config, *reader]
 
 func createTraces(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
 	r, err := face(set, cfg)
@@ -56,7 +56,7 @@ func face(set receiver.Settings, cfg component.Config) (*inspectorReceiver, erro
 }
 
 // inspectorReceiver is one signal's face of the reader.
-type inspectorReceiver struct{ handle *shared.Handle[*reader] }
+type inspectorReceiver struct{ handle *hub.Handle[*reader] }
 
 // Start begins to read; the first signal's call does.
 func (r *inspectorReceiver) Start(ctx context.Context, host component.Host) error {

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
-	"github.com/lockstep-otel/lockstep/internal/keep"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 // store keeps how far files were read, one entry a file, in a storage extension; nil
@@ -38,7 +38,7 @@ func entryKey(id int64) string { return "file/" + strconv.FormatInt(id, 10) }
 
 // openStore finds the extension. It is an error where the configured one is none.
 func openStore(ctx context.Context, host component.Host, id *component.ID, self component.ID) (*store, error) {
-	client, err := keep.Open(ctx, host, id, component.KindReceiver, self)
+	client, err := hub.OpenStorage(ctx, host, id, component.KindReceiver, self)
 	if err != nil || client == nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
-	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/receiver/ncclrasreceiver/internal/metadata"
 )
 
@@ -26,7 +26,7 @@ func NewFactory() receiver.Factory {
 
 // pollers are those in use, by configuration: the collector makes one receiver per signal,
 // and a job is asked once.
-var pollers shared.Map[*Config, *poller]
+var pollers hub.Map[*Config, *poller]
 
 func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
 	f, err := newFace(set, cfg)
@@ -56,7 +56,7 @@ func newFace(set receiver.Settings, cfg component.Config) (*face, error) {
 }
 
 // face is one signal's face of the poller.
-type face struct{ handle *shared.Handle[*poller] }
+type face struct{ handle *hub.Handle[*poller] }
 
 // Start begins to ask; the first signal's call does.
 func (f *face) Start(context.Context, component.Host) error {

@@ -16,9 +16,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/ras"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/receiver/ncclrasreceiver/internal/metadata"
 )
 
@@ -48,7 +48,7 @@ type poller struct {
 	logs      consumer.Logs // nil where no pipeline takes them
 	metrics   consumer.Metrics
 
-	interval *shared.Interval
+	interval *hub.Interval
 	//nolint:containedctx // the interval's calls have no context of their own
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -69,7 +69,7 @@ func newPoller(set receiver.Settings, cfg *Config) (*poller, error) {
 		tracker: ras.Tracker{Interval: cfg.PollInterval, Heartbeat: cfg.Heartbeat},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.interval = shared.NewInterval(cfg.PollInterval, p.poll)
+	p.interval = hub.NewInterval(cfg.PollInterval, p.poll)
 	return p, nil
 }
 

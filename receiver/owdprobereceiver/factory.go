@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
-	"github.com/lockstep-otel/lockstep/internal/shared"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/receiver/owdprobereceiver/internal/metadata"
 )
 
@@ -26,7 +26,7 @@ func NewFactory() receiver.Factory {
 
 // probers are those in use, by configuration: the collector makes one receiver per
 // signal, and a host has one node of the mesh.
-var probers shared.Map[*Config, *prober]
+var probers hub.Map[*Config, *prober]
 
 func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
 	r, err := newFace(set, cfg)
@@ -56,7 +56,7 @@ func newFace(set receiver.Settings, cfg component.Config) (*face, error) {
 }
 
 // face is one signal's face of the prober.
-type face struct{ handle *shared.Handle[*prober] }
+type face struct{ handle *hub.Handle[*prober] }
 
 // Start begins to probe; the first signal's call does.
 func (f *face) Start(_ context.Context, host component.Host) error {

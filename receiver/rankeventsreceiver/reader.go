@@ -22,9 +22,9 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/component/health"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/ring"
-	"github.com/lockstep-otel/lockstep/internal/shared"
 	"github.com/lockstep-otel/lockstep/receiver/rankeventsreceiver/internal/metadata"
 )
 
@@ -63,7 +63,7 @@ type reader struct {
 	store    *store // nil keeps no positions
 	left     bool   // something of the batch at hand is left to the next reader
 
-	interval *shared.Interval
+	interval *hub.Interval
 	//nolint:containedctx // the interval's calls have no context of their own
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -97,7 +97,7 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 		node: rankevents.NewNode(cfg.engine()), rings: map[string]*tracked{}, refused: newRefusals(),
 	}
 	rd.ctx, rd.cancel = context.WithCancel(context.Background())
-	rd.interval = shared.NewInterval(cfg.PollInterval, rd.poll)
+	rd.interval = hub.NewInterval(cfg.PollInterval, rd.poll)
 	return rd, nil
 }
 

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
-	"github.com/lockstep-otel/lockstep/internal/keep"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/ring"
 )
@@ -51,7 +51,7 @@ type store struct {
 }
 
 func openStore(ctx context.Context, host component.Host, id *component.ID, self component.ID) (*store, error) {
-	client, err := keep.Open(ctx, host, id, component.KindReceiver, self)
+	client, err := hub.OpenStorage(ctx, host, id, component.KindReceiver, self)
 	if err != nil || client == nil {
 		return nil, err
 	}

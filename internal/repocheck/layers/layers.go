@@ -24,7 +24,7 @@ var layers = []struct {
 	{beside, []string{"bench", "gpukit", "demo", "e2e", "inject", "internal/repocheck", "internal/capability", "internal/fuzzcomponents", "internal/faulty", "internal/mutation", "internal/testdata", "internal/cbuild", "internal/sim", "internal/ckptsim"}},
 	{"compositions", []string{"cmd", "distro"}},
 	{"components", []string{"receiver", "processor", "connector", "exporter", "extension", "converter"}},
-	{"component kit", []string{"internal/component", "internal/keep"}},
+	{"component kit", []string{"internal/component"}},
 	{"mapping", []string{"internal/otelmap"}},
 	{"domain", []string{"internal/model", "internal/semconv"}},
 	{"engine kits", []string{"internal/finding", "internal/bounded", "internal/stats", "internal/report"}},

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shared owns the state that several instances of one component have in
-// common. The collector makes one instance per signal or signal pair; instances
-// of one configuration must use one engine, or each would see a part.
-package shared
+package hub
 
 import "sync"
 
-// Map holds one value per key as long as anybody uses it. The zero value is
-// ready; it is safe for concurrent use.
+// Map holds one value per key as long as one instance of a component uses it. The collector makes one
+// instance per signal or signal pair; instances of one configuration must use one engine, or each would
+// see a part. The zero value is ready; it is safe for concurrent use.
 type Map[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries map[K]*entry[V]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package keep
+package hub
 
 import (
 	"bytes"
@@ -70,7 +70,7 @@ func (Unlocked) Unlock() {}
 // then and wherever Save fails. A storage that cannot be read is an error, since the next Save would
 // replace what it holds.
 func OpenStates(ctx context.Context, host component.Host, at Storage, lock sync.Locker, states map[string]State, failed func(error)) (*States, error) {
-	client, err := Open(ctx, host, at.Extension, at.Kind, at.Component)
+	client, err := OpenStorage(ctx, host, at.Extension, at.Kind, at.Component)
 	if err != nil || client == nil {
 		return nil, err
 	}

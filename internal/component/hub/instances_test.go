@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shared
+package hub
 
 import (
 	"errors"
@@ -8,10 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestValueLivesWithItsUsers(t *testing.T) {
 	var m Map[string, *int]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keep owns how components find a storage extension, and keep one value in it.
-package keep
+package hub
 
 import (
 	"context"
@@ -14,9 +13,9 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// Open finds the storage extension that a component is configured to use; nil where it is to use none.
+// OpenStorage finds the storage extension that a component is configured to use; nil where it is to use none.
 // It is an error where the configured one is none.
-func Open(ctx context.Context, host component.Host, id *component.ID, kind component.Kind, self component.ID) (storage.Client, error) {
+func OpenStorage(ctx context.Context, host component.Host, id *component.ID, kind component.Kind, self component.ID) (storage.Client, error) {
 	if id == nil {
 		return nil, nil //nolint:nilnil // no storage is no error
 	}
@@ -30,7 +29,7 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 	}
 	client, err := s.GetClient(ctx, kind, self, "")
 	if err != nil {
-		return nil, OpenError(self.String(), err)
+		return nil, StorageError(self.String(), err)
 	}
 	return client, nil
 }
@@ -38,9 +37,9 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 // errLocked is the text of file_storage's error after it waited for the lock of a file.
 const errLocked = "timeout"
 
-// OpenError returns an error that names whose storage could not be opened, and what to do where another
+// StorageError returns an error that names whose storage could not be opened, and what to do where another
 // process may hold its file.
-func OpenError(self string, err error) error {
+func StorageError(self string, err error) error {
 	if err.Error() == errLocked {
 		return fmt.Errorf("open storage of %s: %w: another process may hold its file, such as a second collector (fuser names it); "+
 			"stop that process, or give this collector a directory of its own", self, err)
@@ -59,8 +58,8 @@ func damaged(err error) bool {
 	})
 }
 
-// MaxBytes bounds a value: the timeline of 65,536 clocks, 1 KiB each, is the largest.
-const MaxBytes = 64 << 20
+// MaxValueBytes bounds a value: the timeline of 65,536 clocks, 1 KiB each, is the largest.
+const MaxValueBytes = 64 << 20
 
 // Value is one value of a component, under a key.
 type Value struct {
@@ -76,8 +75,8 @@ func NewValue(client storage.Client, key string) *Value {
 	return &Value{client, key}
 }
 
-// ErrTooLarge is the error of a value that is larger than [MaxBytes].
-var ErrTooLarge = fmt.Errorf("want at most %d bytes", MaxBytes)
+// ErrTooLarge is the error of a value that is larger than [MaxValueBytes].
+var ErrTooLarge = fmt.Errorf("want at most %d bytes", MaxValueBytes)
 
 // Load returns what was saved last; nil for nothing.
 func (v *Value) Load(ctx context.Context) ([]byte, error) {
@@ -85,7 +84,7 @@ func (v *Value) Load(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read storage: %w", err)
 	}
-	if len(data) > MaxBytes {
+	if len(data) > MaxValueBytes {
 		return nil, fmt.Errorf("read storage: key %q: got %d bytes; %w", v.key, len(data), ErrTooLarge)
 	}
 	return data, nil
@@ -96,8 +95,8 @@ func (v *Value) Save(ctx context.Context, data []byte) error {
 	if data == nil {
 		return errors.New("write storage: got no state; want one")
 	}
-	if len(data) > MaxBytes {
-		return fmt.Errorf("write storage: key %q: got %d bytes; want at most %d", v.key, len(data), MaxBytes)
+	if len(data) > MaxValueBytes {
+		return fmt.Errorf("write storage: key %q: got %d bytes; want at most %d", v.key, len(data), MaxValueBytes)
 	}
 	if err := v.client.Set(ctx, v.key, data); err != nil {
 		return fmt.Errorf("write storage: %w", err)

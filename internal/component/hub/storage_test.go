@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package keep
+package hub
 
 import (
 	"context"
@@ -12,10 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // memory is a storage extension that keeps everything in memory.
 type memory struct {
@@ -52,7 +49,7 @@ var id, self = component.MustNewID("memory"), component.MustNewID("self")
 
 func TestValue(t *testing.T) {
 	m := &memory{data: map[string][]byte{}}
-	client, err := Open(t.Context(), host{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}, &id, component.KindReceiver, self)
+	client, err := OpenStorage(t.Context(), host{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}, &id, component.KindReceiver, self)
 	require.NoError(t, err)
 	v := NewValue(client, "key")
 	data, err := v.Load(t.Context())
@@ -63,7 +60,7 @@ func TestValue(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "x", string(data))
 	require.ErrorContains(t, v.Save(t.Context(), nil), "write storage: got no state")
-	huge := make([]byte, MaxBytes+1)
+	huge := make([]byte, MaxValueBytes+1)
 	require.EqualError(t, v.Save(t.Context(), huge), `write storage: key "key": got 67108865 bytes; want at most 67108864`)
 	assert.Equal(t, "x", string(m.data["key"]))
 	m.data["key"] = huge
@@ -76,8 +73,8 @@ func TestValue(t *testing.T) {
 	require.EqualError(t, v.Close(t.Context()), "close storage: disk full")
 }
 
-func TestOpen(t *testing.T) {
-	none, err := Open(t.Context(), componenttest.NewNopHost(), nil, component.KindReceiver, self)
+func TestOpenStorage(t *testing.T) {
+	none, err := OpenStorage(t.Context(), componenttest.NewNopHost(), nil, component.KindReceiver, self)
 	require.NoError(t, err)
 	assert.Nil(t, none)
 	assert.Nil(t, NewValue(none, "key"))
@@ -86,24 +83,24 @@ func TestOpen(t *testing.T) {
 		`find storage: got extension "memory", which stores nothing; want one such as file_storage`:  {id: nil},
 		`open storage of self: locked`: {id: &memory{fail: errors.New("locked")}},
 	} {
-		_, err := Open(t.Context(), host{componenttest.NewNopHost(), ext}, &id, component.KindReceiver, self)
+		_, err := OpenStorage(t.Context(), host{componenttest.NewNopHost(), ext}, &id, component.KindReceiver, self)
 		assert.EqualError(t, err, want)
 	}
 }
 
 func TestOpen_AnotherProcessHoldsTheFile_SaysRemedy(t *testing.T) {
 	hosted := host{componenttest.NewNopHost(), map[component.ID]component.Component{id: &memory{fail: errors.New("timeout")}}}
-	_, err := Open(t.Context(), hosted, &id, component.KindReceiver, self)
+	_, err := OpenStorage(t.Context(), hosted, &id, component.KindReceiver, self)
 	require.EqualError(t, err, "open storage of self: timeout: another process may hold its file, such as a second collector "+
 		"(fuser names it); stop that process, or give this collector a directory of its own")
 	for _, other := range []string{"permission denied", "read tcp 10.0.0.1:6379: i/o timeout"} {
 		hosted.extensions[id].(*memory).fail = errors.New(other)
-		_, err = Open(t.Context(), hosted, &id, component.KindReceiver, self)
+		_, err = OpenStorage(t.Context(), hosted, &id, component.KindReceiver, self)
 		require.EqualError(t, err, "open storage of self: "+other)
 	}
 }
 
 func TestOpenError_FileIsDamaged_SaysRemedy(t *testing.T) {
-	assert.EqualError(t, OpenError("self", errors.New("invalid database")), "open storage of self: invalid database: its file is damaged: "+
+	assert.EqualError(t, StorageError("self", errors.New("invalid database")), "open storage of self: invalid database: its file is damaged: "+
 		"move the file that is named like this component away, in the directory of the storage, and start again")
 }
