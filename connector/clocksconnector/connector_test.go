@@ -293,7 +293,7 @@ func TestRefusalIsCounted(t *testing.T) {
 }
 
 func TestSeriesAreBoundedAndExpire(t *testing.T) {
-	s := newSeries(2)
+	s := newMeasures(2)
 	now := time.Unix(1000, 0)
 	var models []model.ClockModel
 	for _, id := range []string{"a", "b", "c"} {
@@ -315,7 +315,7 @@ func TestSeriesAreBoundedAndExpire(t *testing.T) {
 // Before anybody's time of day is known, a raw clock's offset is an epoch, however
 // small it is.
 func TestRawClocksHaveNoOffset(t *testing.T) {
-	s := newSeries(8)
+	s := newMeasures(8)
 	s.add([]model.ClockModel{
 		{Clock: "host:a/b/raw", Offset: -4e12, Bound: 5},
 		{Clock: "host:a/b/realtime", Offset: 7, Bound: 5},

@@ -44,7 +44,7 @@ type hub struct {
 	why atomic.Pointer[error]
 
 	// What follows is the interval's.
-	series  *series
+	series  *measures
 	flushed time.Time
 
 	interval *kit.Interval
@@ -58,7 +58,7 @@ func newHub(cfg *Config, set component.TelemetrySettings) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hub{cfg: cfg, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newSeries(cfg.MaxSeries)}
+	h := &hub{cfg: cfg, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newMeasures(cfg.MaxSeries)}
 	h.interval = kit.NewInterval(cfg.SolveInterval, h.tick)
 	if cfg.Timeline == nil {
 		h.use(timeline.New(cfg.options()))

@@ -11,23 +11,23 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
-// series are the metrics of clocks.
-type series struct{ offset, bound, drift otelmap.Metric }
+// measures are the metrics of clocks.
+type measures struct{ offset, bound, drift otelmap.Metric }
 
-func newSeries(limit int) *series {
+func newMeasures(limit int) *measures {
 	gauge := func(name, unit, description string) otelmap.Metric {
 		return otelmap.Metric{Name: name, Unit: unit, Description: description, Kind: otelmap.KindGauge, Limit: limit}
 	}
-	return &series{
+	return &measures{
 		offset: gauge(semconv.MetricClockOffset, "s", "What is added to a clock's readings to place them on the timeline; of clocks that show Unix time."),
 		bound:  gauge(semconv.MetricClockBound, "s", "Half width of what the offset can be; never an estimate."),
 		drift:  gauge(semconv.MetricClockDrift, "ppm", "By how much the timeline runs faster than the clock."),
 	}
 }
 
-func (s *series) all() []*otelmap.Metric { return []*otelmap.Metric{&s.offset, &s.bound, &s.drift} }
+func (s *measures) all() []*otelmap.Metric { return []*otelmap.Metric{&s.offset, &s.bound, &s.drift} }
 
-func (s *series) expire(before time.Time) {
+func (s *measures) expire(before time.Time) {
 	for _, m := range s.all() {
 		m.Expire(before)
 	}
@@ -37,7 +37,7 @@ func (s *series) expire(before time.Time) {
 // from elsewhere: their offset is an epoch and no error.
 const unixWithin = int64(10 * 365 * 24 * time.Hour)
 
-func (s *series) add(models []model.ClockModel, now time.Time) {
+func (s *measures) add(models []model.ClockModel, now time.Time) {
 	for i := range models {
 		m := &models[i]
 		if m.Untrusted {

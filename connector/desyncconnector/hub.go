@@ -39,7 +39,7 @@ type hub struct {
 	// sending keeps events in order on their way out. It is held while a consumer has them,
 	// and nobody who brings data takes it.
 	sending  sync.Mutex
-	series   *series
+	series   *measures
 	flushed  time.Time // when metrics were sent last
 	repeated time.Time // when standing findings were
 	refused  refused
@@ -83,7 +83,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		return nil, err
 	}
 	h := &hub{
-		cfg: cfg, id: id, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), watch: watch.New(cfg.watch()), series: newSeries(cfg.MaxSeries),
+		cfg: cfg, id: id, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), watch: watch.New(cfg.watch()), series: newMeasures(cfg.MaxSeries),
 	}
 	h.inbox.limit = cfg.maxBytes() / inboxShare
 	h.interval = kit.NewInterval(cfg.CheckInterval, h.tick)

@@ -10,14 +10,14 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
-// series are the metrics of hangs.
-type series struct{ open, waiting, limit otelmap.Metric }
+// measures are the metrics of hangs.
+type measures struct{ open, waiting, limit otelmap.Metric }
 
-func newSeries(limit int) *series {
+func newMeasures(limit int) *measures {
 	gauge := func(name, unit, description string) otelmap.Metric {
 		return otelmap.Metric{Name: name, Unit: unit, Description: description, Kind: otelmap.KindGauge, Limit: limit}
 	}
-	s := &series{
+	s := &measures{
 		open:    gauge(semconv.MetricHangOpen, "{finding}", "Findings of kind desync that are open."),
 		waiting: gauge(semconv.MetricHangWaiting, "{rank}", "Ranks that wait for what hangs, themselves or through others."),
 		limit:   gauge(semconv.MetricHangLimit, "s", "How long the job may stand still in a phase until that is called a hang."),
@@ -26,10 +26,10 @@ func newSeries(limit int) *series {
 	return s
 }
 
-func (s *series) all() []*otelmap.Metric { return []*otelmap.Metric{&s.open, &s.waiting, &s.limit} }
+func (s *measures) all() []*otelmap.Metric { return []*otelmap.Metric{&s.open, &s.waiting, &s.limit} }
 
 // set takes the values of now; the series of jobs that are forgotten end.
-func (s *series) set(w *watch.Watch, now time.Time) {
+func (s *measures) set(w *watch.Watch, now time.Time) {
 	for _, h := range w.Hangs() {
 		job := otelmap.Text(semconv.JobID, h.Job)
 		s.open.Set(now, float64(h.Findings), job)

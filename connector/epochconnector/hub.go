@@ -59,7 +59,7 @@ type hub struct {
 	states   otelmap.StateReader
 
 	// What follows is the interval's.
-	series            *series
+	series            *measures
 	flushed, repeated time.Time
 	ended             []model.Finding // of which a consumer refused to hear that they are closed
 	endedBytes        int
@@ -86,7 +86,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		return nil, err
 	}
 	h := &hub{
-		cfg: cfg, id: id, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newSeries(cfg.MaxSeries),
+		cfg: cfg, id: id, logger: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newMeasures(cfg.MaxSeries),
 		watch: watch.New(cfg.watch()), fleet: fleet.New(cfg.fleet()),
 		resume: resume.NewWatch(cfg.resume()), replicas: replica.NewWatch(cfg.replicas()), lines: logline.New(cfg.lines()),
 	}

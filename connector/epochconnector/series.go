@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
-// series are the metrics of saves, of the versions of nodes, and of what ranks have loaded.
-type series struct{ frontier, lag, mixed, fleetMixed, fleetNodes, resumes, replicas otelmap.Metric }
+// measures are the metrics of saves, of the versions of nodes, and of what ranks have loaded.
+type measures struct{ frontier, lag, mixed, fleetMixed, fleetNodes, resumes, replicas otelmap.Metric }
 
 // sums are what their values are taken from.
 type sums struct {
@@ -25,11 +25,11 @@ type sums struct {
 	replicas map[string]int
 }
 
-func newSeries(limit int) *series {
+func newMeasures(limit int) *measures {
 	gauge := func(name, unit, description string) otelmap.Metric {
 		return otelmap.Metric{Name: name, Unit: unit, Description: description, Kind: otelmap.KindGauge, Limit: limit}
 	}
-	s := &series{
+	s := &measures{
 		frontier:   gauge(semconv.MetricEpochFrontier, "{epoch}", "The newest epoch that every domain of the job confirms."),
 		lag:        gauge(semconv.MetricEpochLag, "{epoch}", "How far the domain that is farthest ahead of the frontier is ahead of it."),
 		mixed:      gauge(semconv.MetricEpochMixed, "{save}", "Saves of the job that are called mixed."),
@@ -43,13 +43,13 @@ func newSeries(limit int) *series {
 	return s
 }
 
-func (s *series) all() []*otelmap.Metric {
+func (s *measures) all() []*otelmap.Metric {
 	return []*otelmap.Metric{&s.frontier, &s.lag, &s.mixed, &s.fleetMixed, &s.fleetNodes, &s.resumes, &s.replicas}
 }
 
 // set takes the values of now; the series of jobs that are forgotten end. Where nothing can be
 // recovered there is no frontier, and no value of it.
-func (s *series) set(of *sums, now time.Time) {
+func (s *measures) set(of *sums, now time.Time) {
 	for _, j := range of.jobs {
 		job := otelmap.Text(semconv.JobID, j.ID)
 		if j.Frontier.OK {

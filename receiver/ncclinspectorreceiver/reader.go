@@ -58,7 +58,7 @@ type reader struct {
 	began   time.Time
 	buf     []byte
 	sink    sink
-	series  *series
+	series  *measures
 	// interrupted: told to stop while something was being handed on, which the next
 	// run does again; nothing that depends on it is kept.
 	interrupted bool
@@ -80,7 +80,7 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 	rd := &reader{
 		cfg: cfg, set: set, log: set.Logger, telemetry: telemetry, obs: obs, gate: deliver.NewGate(set.Logger), finished: make(chan struct{}),
 		replayed: func() {}, copies: map[string]os.FileInfo{}, first: true, buf: make([]byte, chunkBytes),
-		series: newSeries(cfg.MaxSeries),
+		series: newMeasures(cfg.MaxSeries),
 	}
 	rd.sink.rd = rd
 	if cfg.Mode == modeOnce {

@@ -22,8 +22,8 @@ const (
 // expireAfter is how long a series is sent that nothing is added to.
 const expireAfter = time.Hour
 
-// series are the metrics of operations, whether their time of day is known or not.
-type series struct {
+// measures are the metrics of operations, whether their time of day is known or not.
+type measures struct {
 	duration, io, bandwidth, lost otelmap.Metric
 
 	changed bool
@@ -40,8 +40,8 @@ type rateKey struct {
 // rate is how many bytes went over the bus in how long.
 type rate struct{ bytes, seconds float64 }
 
-func newSeries(limit int) *series {
-	return &series{
+func newMeasures(limit int) *measures {
+	return &measures{
 		limit: limit,
 		rates: map[rateKey]*rate{},
 		duration: otelmap.Metric{
@@ -64,7 +64,7 @@ func newSeries(limit int) *series {
 }
 
 // record adds a collective, a message, or what a dump says was dropped.
-func (s *series) record(now time.Time, rank *model.Rank, r *inspector.Record) {
+func (s *measures) record(now time.Time, rank *model.Rank, r *inspector.Record) {
 	s.changed = true
 	if r.Kind == inspector.Dump {
 		for _, l := range r.Lost {
@@ -90,7 +90,7 @@ func (k *rateKey) attributes() []otelmap.Attr {
 }
 
 // rate returns the rate of a series; those beyond the limit have one together.
-func (s *series) rate(k rateKey) *rate {
+func (s *measures) rate(k rateKey) *rate {
 	if s.rates[k] == nil {
 		if len(s.rates) >= s.limit {
 			return &rate{}
@@ -103,7 +103,7 @@ func (s *series) rate(k rateKey) *rate {
 func (r *rate) add(bytes, seconds float64) { r.bytes, r.seconds = r.bytes+bytes, r.seconds+seconds }
 
 // lostLine counts what a fault cost.
-func (s *series) lostLine(now time.Time, job string, f *inspector.Fault) {
+func (s *measures) lostLine(now time.Time, job string, f *inspector.Fault) {
 	n := f.Lost()
 	if n == 0 {
 		return
@@ -113,7 +113,7 @@ func (s *series) lostLine(now time.Time, job string, f *inspector.Fault) {
 		otelmap.Text(semconv.PointHop, hopReceiver), otelmap.Text(semconv.PointReason, string(f.Reason)))
 }
 
-func (s *series) write(md pmetric.Metrics, now time.Time) {
+func (s *measures) write(md pmetric.Metrics, now time.Time) {
 	for k, r := range s.rates {
 		s.bandwidth.Set(now, r.bytes/r.seconds, k.attributes()...)
 	}

@@ -55,7 +55,7 @@ type poller struct {
 
 	tracker ras.Tracker
 	evicted int64
-	series  series
+	series  measures
 	said    map[string]string // by endpoint, what its log line said last
 }
 
@@ -65,7 +65,7 @@ func newPoller(set receiver.Settings, cfg *Config) (*poller, error) {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
 	p := &poller{
-		cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), said: map[string]string{}, series: newSeries(cfg.MaxSeries),
+		cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), said: map[string]string{}, series: newMeasures(cfg.MaxSeries),
 		tracker: ras.Tracker{Interval: cfg.PollInterval, Heartbeat: cfg.Heartbeat},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())

@@ -18,11 +18,11 @@ import (
 // more.
 const forgetAfter = 3
 
-// series are the metrics of RAS.
-type series struct{ launched, absent otelmap.Metric }
+// measures are the metrics of RAS.
+type measures struct{ launched, absent otelmap.Metric }
 
-func newSeries(limit int) series {
-	return series{
+func newMeasures(limit int) measures {
+	return measures{
 		launched: otelmap.Metric{
 			Name: semconv.MetricNCCLLaunched, Unit: "{operation}", Kind: otelmap.KindGauge, Limit: limit, Sums: true,
 			Description: "Collectives that a rank has launched on all communicators that there are, by function.",

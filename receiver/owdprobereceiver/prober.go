@@ -51,7 +51,7 @@ type prober struct {
 	cancel context.CancelFunc
 
 	// What follows is the node's goroutine's, and end's after it.
-	series   *series
+	series   *measures
 	measured time.Time // when metrics were sent last
 	teller   teller
 
@@ -64,7 +64,7 @@ func newProber(set receiver.Settings, cfg *Config) (*prober, error) {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
 	p := &prober{
-		cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newSeries(cfg.MaxSeries), teller: newTeller(set.Logger),
+		cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newMeasures(cfg.MaxSeries), teller: newTeller(set.Logger),
 	}
 	p.seen.Store(&probe.Outcome{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())

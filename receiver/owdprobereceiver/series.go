@@ -23,8 +23,8 @@ const (
 	maxOwn = 4 * mesh.MaxPerNode
 )
 
-// series are the metrics of the probe mesh.
-type series struct {
+// measures are the metrics of the probe mesh.
+type measures struct {
 	delay, loss, reordered, bound otelmap.Metric // of a direction
 	roundTrip, sent, unanswered   otelmap.Metric // of a path, both ways
 
@@ -32,14 +32,14 @@ type series struct {
 	own   map[string]bool // end points of this node: those that have probed
 }
 
-func newSeries(limit int) *series {
+func newMeasures(limit int) *measures {
 	histogram := func(name, what string) otelmap.Metric {
 		return otelmap.Metric{Name: name, Unit: "s", Description: what, Kind: otelmap.KindExponential, Limit: limit}
 	}
 	counter := func(name, what string) otelmap.Metric {
 		return otelmap.Metric{Name: name, Unit: "{packet}", Description: what, Kind: otelmap.KindCounter, Limit: limit}
 	}
-	return &series{
+	return &measures{
 		own:        map[string]bool{},
 		kinds:      newKinds(2 * limit),
 		delay:      histogram(semconv.MetricOWDDelay, "One-way delays, corrected by the estimate of both clocks."),
@@ -55,11 +55,11 @@ func newSeries(limit int) *series {
 	}
 }
 
-func (s *series) all() []*otelmap.Metric {
+func (s *measures) all() []*otelmap.Metric {
 	return []*otelmap.Metric{&s.delay, &s.roundTrip, &s.bound, &s.sent, &s.loss, &s.unanswered, &s.reordered}
 }
 
-func (s *series) record(now time.Time, o *probe.Outcome) {
+func (s *measures) record(now time.Time, o *probe.Outcome) {
 	s.kinds.learn(o.Counters)
 	for i := range o.Trips {
 		if len(s.own) < maxOwn {
@@ -79,7 +79,7 @@ func (s *series) record(now time.Time, o *probe.Outcome) {
 	}
 }
 
-func (s *series) recordPath(now time.Time, t track, p *probe.PathStats) {
+func (s *measures) recordPath(now time.Time, t track, p *probe.PathStats) {
 	if kind := s.kinds.worst(now, t, p.Stamps); kind != "" && len(p.Delays) > 0 {
 		at := t.points(kind)
 		s.delay.AddAll(now, seconds(p.Delays), at...)
@@ -92,7 +92,7 @@ func (s *series) recordPath(now time.Time, t track, p *probe.PathStats) {
 	}
 }
 
-func (s *series) recordTrip(now time.Time, p *probe.TripStats) {
+func (s *measures) recordTrip(now time.Time, p *probe.TripStats) {
 	t := track{src: p.Src, dst: p.Dst, prober: p.Src, path: p.Path, trip: true}
 	if kind := s.kinds.worst(now, t, p.Stamps); kind != "" {
 		s.roundTrip.AddAll(now, seconds(p.RoundTrips), t.points(kind)...)
@@ -119,7 +119,7 @@ func seconds(ns []int64) []float64 {
 	return out
 }
 
-func (s *series) write(md pmetric.Metrics, now time.Time) {
+func (s *measures) write(md pmetric.Metrics, now time.Time) {
 	for _, m := range s.all() {
 		m.Expire(now.Add(-expireAfter))
 	}

@@ -32,7 +32,7 @@ func window(counters map[string]int64, stamps string, delays ...int64) *probe.Ou
 }
 
 // written are the series by metric and kind of stamps, with their sums or counts.
-func written(s *series, now time.Time) map[string]float64 {
+func written(s *measures, now time.Time) map[string]float64 {
 	md := pmetric.NewMetrics()
 	s.write(md, now)
 	out := map[string]float64{}
@@ -64,7 +64,7 @@ func written(s *series, now time.Time) map[string]float64 {
 }
 
 func TestASeriesStaysOne(t *testing.T) {
-	s := newSeries(100)
+	s := newMeasures(100)
 	now := time.Unix(1_700_000_000, 0)
 	nothing := map[string]int64{}
 	kernel := map[string]int64{"socket.sent_stamps.user": 1, "socket.sent_stamps.kernel": 40}
@@ -101,7 +101,7 @@ func TestASeriesStaysOne(t *testing.T) {
 
 // A window may bring delays that waited for an estimate, and no round trips.
 func TestTheProberIsKnownWithoutRoundTrips(t *testing.T) {
-	s := newSeries(100)
+	s := newMeasures(100)
 	now := time.Unix(1_700_000_000, 0)
 	first := window(map[string]int64{"socket.sent_stamps.kernel": 1}, model.StampKernel, 7)
 	first.Paths = append(first.Paths, probe.PathStats{Src: "b", Dst: "a", Stamps: model.StampKernel, Delays: []int64{8}})
