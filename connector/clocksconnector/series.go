@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/series"
 )
 
 // measures are the metrics of clocks.
-type measures struct{ offset, bound, drift otelmap.Metric }
+type measures struct{ offset, bound, drift series.Metric }
 
 func newMeasures(limit int) *measures {
-	gauge := func(name, unit, description string) otelmap.Metric {
-		return otelmap.Metric{Name: name, Unit: unit, Description: description, Kind: otelmap.KindGauge, Limit: limit}
+	gauge := func(name, unit, description string) series.Metric {
+		return series.Metric{Name: name, Unit: unit, Description: description, Kind: series.Gauge, Limit: limit}
 	}
 	return &measures{
 		offset: gauge(semconv.MetricClockOffset, "s", "What is added to a clock's readings to place them on the timeline; of clocks that show Unix time."),
@@ -25,7 +25,7 @@ func newMeasures(limit int) *measures {
 	}
 }
 
-func (s *measures) all() []*otelmap.Metric { return []*otelmap.Metric{&s.offset, &s.bound, &s.drift} }
+func (s *measures) all() []*series.Metric { return []*series.Metric{&s.offset, &s.bound, &s.drift} }
 
 func (s *measures) expire(before time.Time) {
 	for _, m := range s.all() {
@@ -43,7 +43,7 @@ func (s *measures) add(models []model.ClockModel, now time.Time) {
 		if m.Untrusted {
 			continue // nothing is known of it: its series end
 		}
-		id := otelmap.Text(semconv.ClockID, m.Clock)
+		id := series.Text(semconv.ClockID, m.Clock)
 		// Before anybody's time of day is known, raw clocks differ by little, too.
 		if !strings.HasSuffix(m.Clock, "/raw") && m.Offset > -unixWithin && m.Offset < unixWithin {
 			s.offset.Set(now, float64(m.Offset)/1e9, id)

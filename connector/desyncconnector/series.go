@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/series"
 )
 
 // measures are the metrics of hangs.
-type measures struct{ open, waiting, limit otelmap.Metric }
+type measures struct{ open, waiting, limit series.Metric }
 
 func newMeasures(limit int) *measures {
-	gauge := func(name, unit, description string) otelmap.Metric {
-		return otelmap.Metric{Name: name, Unit: unit, Description: description, Kind: otelmap.KindGauge, Limit: limit}
+	gauge := func(name, unit, description string) series.Metric {
+		return series.Metric{Name: name, Unit: unit, Description: description, Kind: series.Gauge, Limit: limit}
 	}
 	s := &measures{
 		open:    gauge(semconv.MetricHangOpen, "{finding}", "Findings of kind desync that are open."),
@@ -26,17 +26,17 @@ func newMeasures(limit int) *measures {
 	return s
 }
 
-func (s *measures) all() []*otelmap.Metric { return []*otelmap.Metric{&s.open, &s.waiting, &s.limit} }
+func (s *measures) all() []*series.Metric { return []*series.Metric{&s.open, &s.waiting, &s.limit} }
 
 // set takes the values of now; the series of jobs that are forgotten end.
 func (s *measures) set(w *watch.Watch, now time.Time) {
 	for _, h := range w.Hangs() {
-		job := otelmap.Text(semconv.JobID, h.Job)
+		job := series.Text(semconv.JobID, h.Job)
 		s.open.Set(now, float64(h.Findings), job)
 		s.waiting.Set(now, float64(h.Waiting), job)
 	}
 	for _, l := range w.Limits() {
-		s.limit.Set(now, l.Limit.Seconds(), otelmap.Text(semconv.JobID, l.Job), otelmap.Text(semconv.Phase, l.Phase))
+		s.limit.Set(now, l.Limit.Seconds(), series.Text(semconv.JobID, l.Job), series.Text(semconv.Phase, l.Phase))
 	}
 	for _, m := range s.all() {
 		m.Expire(now)

@@ -7,12 +7,12 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 	fleet "github.com/lockstep-otel/lockstep/internal/fleet/watch"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/series"
 )
 
 // measures are the metrics of saves, of the versions of nodes, and of what ranks have loaded.
-type measures struct{ frontier, lag, mixed, fleetMixed, fleetNodes, resumes, replicas otelmap.Metric }
+type measures struct{ frontier, lag, mixed, fleetMixed, fleetNodes, resumes, replicas series.Metric }
 
 // sums are what their values are taken from.
 type sums struct {
@@ -26,8 +26,8 @@ type sums struct {
 }
 
 func newMeasures(limit int) *measures {
-	gauge := func(name, unit, description string) otelmap.Metric {
-		return otelmap.Metric{Name: name, Unit: unit, Description: description, Kind: otelmap.KindGauge, Limit: limit}
+	gauge := func(name, unit, description string) series.Metric {
+		return series.Metric{Name: name, Unit: unit, Description: description, Kind: series.Gauge, Limit: limit}
 	}
 	s := &measures{
 		frontier:   gauge(semconv.MetricEpochFrontier, "{epoch}", "The newest epoch that every domain of the job confirms."),
@@ -43,15 +43,15 @@ func newMeasures(limit int) *measures {
 	return s
 }
 
-func (s *measures) all() []*otelmap.Metric {
-	return []*otelmap.Metric{&s.frontier, &s.lag, &s.mixed, &s.fleetMixed, &s.fleetNodes, &s.resumes, &s.replicas}
+func (s *measures) all() []*series.Metric {
+	return []*series.Metric{&s.frontier, &s.lag, &s.mixed, &s.fleetMixed, &s.fleetNodes, &s.resumes, &s.replicas}
 }
 
 // set takes the values of now; the series of jobs that are forgotten end. Where nothing can be
 // recovered there is no frontier, and no value of it.
 func (s *measures) set(of *sums, now time.Time) {
 	for _, j := range of.jobs {
-		job := otelmap.Text(semconv.JobID, j.ID)
+		job := series.Text(semconv.JobID, j.ID)
 		if j.Frontier.OK {
 			s.frontier.Set(now, float64(j.Frontier.V), job)
 		}
@@ -59,16 +59,16 @@ func (s *measures) set(of *sums, now time.Time) {
 		s.mixed.Set(now, float64(j.Mixed), job)
 	}
 	for _, m := range of.mixed {
-		s.fleetMixed.Set(now, float64(m.Findings), otelmap.Text(semconv.JobID, m.Job), otelmap.Text(semconv.VersionDomain, string(m.Domain)))
+		s.fleetMixed.Set(now, float64(m.Findings), series.Text(semconv.JobID, m.Job), series.Text(semconv.VersionDomain, string(m.Domain)))
 	}
 	for _, c := range of.counts {
-		s.fleetNodes.Set(now, float64(c.Nodes), otelmap.Text(semconv.VersionDomain, string(c.Domain)), otelmap.Text(semconv.VersionValue, c.Version))
+		s.fleetNodes.Set(now, float64(c.Nodes), series.Text(semconv.VersionDomain, string(c.Domain)), series.Text(semconv.VersionValue, c.Version))
 	}
 	for id, n := range of.resumes {
-		s.resumes.Set(now, float64(n), otelmap.Text(semconv.JobID, id))
+		s.resumes.Set(now, float64(n), series.Text(semconv.JobID, id))
 	}
 	for id, n := range of.replicas {
-		s.replicas.Set(now, float64(n), otelmap.Text(semconv.JobID, id))
+		s.replicas.Set(now, float64(n), series.Text(semconv.JobID, id))
 	}
 	for _, m := range s.all() {
 		m.Expire(now)

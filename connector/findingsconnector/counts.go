@@ -9,21 +9,22 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/series"
 )
 
-func newCounts(limit int) *otelmap.Metric {
-	return &otelmap.Metric{
+func newCounts(limit int) *series.Metric {
+	return &series.Metric{
 		Name:        semconv.MetricFindings,
 		Unit:        "{finding}",
 		Description: "Findings opened, updated and closed.",
-		Kind:        otelmap.KindCounter,
+		Kind:        series.Counter,
 		Limit:       limit,
 	}
 }
 
 // count adds each event under its state. A finding that closes at first sight
 // has opened too, so that opened less closed is what is open.
-func count(m *otelmap.Metric, events []incident.Event, now time.Time) {
+func count(m *series.Metric, events []incident.Event, now time.Time) {
 	for i := range events {
 		ev := &events[i]
 		switch {
@@ -40,12 +41,12 @@ func count(m *otelmap.Metric, events []incident.Event, now time.Time) {
 	}
 }
 
-func countAs(m *otelmap.Metric, f *model.Finding, status string, now time.Time) {
+func countAs(m *series.Metric, f *model.Finding, status string, now time.Time) {
 	m.Add(now, 1,
-		otelmap.Text(semconv.JobID, f.JobID),
-		otelmap.Text(semconv.FindingKind, f.Kind),
-		otelmap.Text(semconv.FindingClass, f.Class),
-		otelmap.Text(semconv.FindingStatus, status),
-		otelmap.Text(semconv.PointSeverity, otelmap.SeverityText(f.Severity)),
+		series.Text(semconv.JobID, f.JobID),
+		series.Text(semconv.FindingKind, f.Kind),
+		series.Text(semconv.FindingClass, f.Class),
+		series.Text(semconv.FindingStatus, status),
+		series.Text(semconv.PointSeverity, otelmap.SeverityText(f.Severity)),
 	)
 }

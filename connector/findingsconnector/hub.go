@@ -22,6 +22,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/incident"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/series"
 )
 
 // hub is what the instances of one configuration have in common.
@@ -40,7 +41,7 @@ type hub struct {
 
 	mu     sync.Mutex // guards what follows; no consumer is called with it
 	engine *incident.Engine
-	counts *otelmap.Metric
+	counts *series.Metric
 	own    ownStats
 	kept   *kit.States // nil: nothing is kept
 

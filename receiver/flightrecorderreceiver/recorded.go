@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/series"
 )
 
 // expireAfter is how long a series is sent that nothing is added to.
@@ -24,18 +25,18 @@ type recorded struct {
 	newest  *bounded.Map[rankKey, int64] // Unix ns at which the last operation told of was seen to be over
 	changed bool
 
-	duration, latency otelmap.Metric
+	duration, latency series.Metric
 }
 
 func newRecorded(cfg *Config) recorded {
 	return recorded{
 		newest: bounded.NewMap(bounded.MapConfig[rankKey, int64]{Entries: cfg.MaxFiles, Order: bounded.ByUse}),
-		duration: otelmap.Metric{
-			Name: semconv.MetricCollectiveDuration, Unit: "s", Kind: otelmap.KindExponential, Limit: cfg.MaxSeries,
+		duration: series.Metric{
+			Name: semconv.MetricCollectiveDuration, Unit: "s", Kind: series.Exponential, Limit: cfg.MaxSeries,
 			Description: "Durations of collectives and messages.",
 		},
-		latency: otelmap.Metric{
-			Name: semconv.MetricCollectiveSchedulingLatency, Unit: "s", Kind: otelmap.KindExponential, Limit: cfg.MaxSeries,
+		latency: series.Metric{
+			Name: semconv.MetricCollectiveSchedulingLatency, Unit: "s", Kind: series.Exponential, Limit: cfg.MaxSeries,
 			Description: "From when the host enqueued a collective or message to when it was seen to have started.",
 		},
 	}
@@ -52,9 +53,9 @@ func (r *recorded) add(now time.Time, s *model.RankState, dump *flightrecorder.D
 	for f := range frwatch.Finished(s, dump, after) {
 		newest = max(newest, f.Op.End)
 		ops = append(ops, f.Op)
-		attrs := []otelmap.Attr{
-			otelmap.Text(semconv.JobID, s.Rank.JobID), otelmap.Number(semconv.Rank, s.Rank.Rank),
-			otelmap.Text(semconv.CollectiveName, f.Op.Name),
+		attrs := []series.Attr{
+			series.Text(semconv.JobID, s.Rank.JobID), series.Number(semconv.Rank, s.Rank.Rank),
+			series.Text(semconv.CollectiveName, f.Op.Name),
 		}
 		if f.Latency.OK {
 			r.changed = true
@@ -62,7 +63,7 @@ func (r *recorded) add(now time.Time, s *model.RankState, dump *flightrecorder.D
 		}
 		if f.Duration.OK {
 			r.changed = true
-			r.duration.Add(now, f.Duration.V, append(attrs, otelmap.Text(semconv.PointTimingSource, f.Timing))...)
+			r.duration.Add(now, f.Duration.V, append(attrs, series.Text(semconv.PointTimingSource, f.Timing))...)
 		}
 	}
 	if len(ops) > 0 {
@@ -73,7 +74,7 @@ func (r *recorded) add(now time.Time, s *model.RankState, dump *flightrecorder.D
 
 func (r *recorded) write(md pmetric.Metrics, now time.Time) {
 	before := now.Add(-expireAfter)
-	for _, m := range []*otelmap.Metric{&r.duration, &r.latency} {
+	for _, m := range []*series.Metric{&r.duration, &r.latency} {
 		m.Expire(before)
 	}
 	otelmap.WriteMetrics(md, now, &r.duration, &r.latency)

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/series"
 )
 
 // Values of the hop at which something was lost.
@@ -24,7 +25,7 @@ const expireAfter = time.Hour
 
 // measures are the metrics of operations, whether their time of day is known or not.
 type measures struct {
-	duration, io, bandwidth, lost otelmap.Metric
+	duration, io, bandwidth, lost series.Metric
 
 	changed bool
 	rates   map[rateKey]*rate // since they were written
@@ -44,20 +45,20 @@ func newMeasures(limit int) *measures {
 	return &measures{
 		limit: limit,
 		rates: map[rateKey]*rate{},
-		duration: otelmap.Metric{
-			Name: semconv.MetricCollectiveDuration, Unit: "s", Kind: otelmap.KindExponential, Limit: limit,
+		duration: series.Metric{
+			Name: semconv.MetricCollectiveDuration, Unit: "s", Kind: series.Exponential, Limit: limit,
 			Description: "Durations of collectives and messages.",
 		},
-		io: otelmap.Metric{
-			Name: semconv.MetricCollectiveIO, Unit: "By", Kind: otelmap.KindCounter, Limit: limit,
+		io: series.Metric{
+			Name: semconv.MetricCollectiveIO, Unit: "By", Kind: series.Counter, Limit: limit,
 			Description: "Bytes of collectives and messages: the size of each, as the program asked for it.",
 		},
-		bandwidth: otelmap.Metric{
-			Name: semconv.MetricCollectiveBusBandwidth, Unit: "By/s", Kind: otelmap.KindGauge, Limit: limit,
+		bandwidth: series.Metric{
+			Name: semconv.MetricCollectiveBusBandwidth, Unit: "By/s", Kind: series.Gauge, Limit: limit,
 			Description: "Bus bandwidth of collectives and messages, over what was read since it was sent last.",
 		},
-		lost: otelmap.Metric{
-			Name: semconv.MetricEventsLost, Unit: "{event}", Kind: otelmap.KindCounter, Limit: limit,
+		lost: series.Metric{
+			Name: semconv.MetricEventsLost, Unit: "{event}", Kind: series.Counter, Limit: limit,
 			Description: "Operations and lines that were lost, by where and why.",
 		},
 	}
@@ -68,8 +69,8 @@ func (s *measures) record(now time.Time, rank *model.Rank, r *inspector.Record) 
 	s.changed = true
 	if r.Kind == inspector.Dump {
 		for _, l := range r.Lost {
-			s.lost.Add(now, float64(l.N), otelmap.Text(semconv.JobID, rank.JobID), otelmap.Number(semconv.Rank, rank.Rank),
-				otelmap.Text(semconv.PointHop, hopInspector), otelmap.Text(semconv.PointReason, l.Reason))
+			s.lost.Add(now, float64(l.N), series.Text(semconv.JobID, rank.JobID), series.Number(semconv.Rank, rank.Rank),
+				series.Text(semconv.PointHop, hopInspector), series.Text(semconv.PointReason, l.Reason))
 		}
 		return
 	}
@@ -82,10 +83,10 @@ func (s *measures) record(now time.Time, rank *model.Rank, r *inspector.Record) 
 	}
 }
 
-func (k *rateKey) attributes() []otelmap.Attr {
-	return []otelmap.Attr{
-		otelmap.Text(semconv.JobID, k.job), otelmap.Number(semconv.Rank, k.rank), otelmap.Number(semconv.CommSize, k.comm),
-		otelmap.Text(semconv.CollectiveName, k.name), otelmap.Text(semconv.PointTimingSource, k.timingSource),
+func (k *rateKey) attributes() []series.Attr {
+	return []series.Attr{
+		series.Text(semconv.JobID, k.job), series.Number(semconv.Rank, k.rank), series.Number(semconv.CommSize, k.comm),
+		series.Text(semconv.CollectiveName, k.name), series.Text(semconv.PointTimingSource, k.timingSource),
 	}
 }
 
@@ -109,8 +110,8 @@ func (s *measures) lostLine(now time.Time, job string, f *inspector.Fault) {
 		return
 	}
 	s.changed = true
-	s.lost.Add(now, float64(n), otelmap.Text(semconv.JobID, job),
-		otelmap.Text(semconv.PointHop, hopReceiver), otelmap.Text(semconv.PointReason, string(f.Reason)))
+	s.lost.Add(now, float64(n), series.Text(semconv.JobID, job),
+		series.Text(semconv.PointHop, hopReceiver), series.Text(semconv.PointReason, string(f.Reason)))
 }
 
 func (s *measures) write(md pmetric.Metrics, now time.Time) {
@@ -119,7 +120,7 @@ func (s *measures) write(md pmetric.Metrics, now time.Time) {
 	}
 	clear(s.rates)
 	before := now.Add(-expireAfter)
-	for _, m := range []*otelmap.Metric{&s.duration, &s.io, &s.bandwidth, &s.lost} {
+	for _, m := range []*series.Metric{&s.duration, &s.io, &s.bandwidth, &s.lost} {
 		m.Expire(before)
 	}
 	otelmap.WriteMetrics(md, now, &s.duration, &s.io, &s.bandwidth, &s.lost)

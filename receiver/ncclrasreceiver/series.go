@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/ras"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/series"
 )
 
 // forgetAfter is after how many intervals without an answer a job's series are not sent any
@@ -19,16 +20,16 @@ import (
 const forgetAfter = 3
 
 // measures are the metrics of RAS.
-type measures struct{ launched, absent otelmap.Metric }
+type measures struct{ launched, absent series.Metric }
 
 func newMeasures(limit int) measures {
 	return measures{
-		launched: otelmap.Metric{
-			Name: semconv.MetricNCCLLaunched, Unit: "{operation}", Kind: otelmap.KindGauge, Limit: limit, Sums: true,
+		launched: series.Metric{
+			Name: semconv.MetricNCCLLaunched, Unit: "{operation}", Kind: series.Gauge, Limit: limit, Sums: true,
 			Description: "Collectives that a rank has launched on all communicators that there are, by function.",
 		},
-		absent: otelmap.Metric{
-			Name: semconv.MetricNCCLAbsent, Unit: "{rank}", Kind: otelmap.KindGauge, Limit: limit, Sums: true,
+		absent: series.Metric{
+			Name: semconv.MetricNCCLAbsent, Unit: "{rank}", Kind: series.Gauge, Limit: limit, Sums: true,
 			Description: "Ranks that do not answer NCCL's RAS, by whether it considers them dead.",
 		},
 	}
@@ -40,17 +41,17 @@ func (p *poller) measure(j *ras.Job, now time.Time) {
 		return
 	}
 	s := &p.series
-	job := []otelmap.Attr{otelmap.Text(semconv.JobID, j.ID), otelmap.Text(semconv.JobIncarnation, j.Incarnation)}
+	job := []series.Attr{series.Text(semconv.JobID, j.ID), series.Text(semconv.JobIncarnation, j.Incarnation)}
 	for _, n := range j.Launched() {
 		s.launched.Set(now, float64(n.N), append(job[:len(job):len(job)],
-			otelmap.Number(semconv.Rank, n.Rank), otelmap.Text(semconv.CollectiveName, n.Func))...)
+			series.Number(semconv.Rank, n.Rank), series.Text(semconv.CollectiveName, n.Func))...)
 	}
 	counts := map[model.AbsenceReason]int{model.AbsentDead: 0, model.AbsentMissing: 0}
 	for i := range j.Absent {
 		counts[j.Absent[i].Reason]++
 	}
 	for reason, n := range counts {
-		s.absent.Set(now, float64(n), append(job[:len(job):len(job)], otelmap.Text(semconv.PointReason, string(reason)))...)
+		s.absent.Set(now, float64(n), append(job[:len(job):len(job)], series.Text(semconv.PointReason, string(reason)))...)
 	}
 	old := now.Add(-forgetAfter * p.cfg.PollInterval)
 	s.launched.Expire(old)

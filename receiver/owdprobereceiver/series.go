@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/probe"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/series"
 )
 
 const (
@@ -25,19 +26,19 @@ const (
 
 // measures are the metrics of the probe mesh.
 type measures struct {
-	delay, loss, reordered, bound otelmap.Metric // of a direction
-	roundTrip, sent, unanswered   otelmap.Metric // of a path, both ways
+	delay, loss, reordered, bound series.Metric // of a direction
+	roundTrip, sent, unanswered   series.Metric // of a path, both ways
 
 	kinds kinds
 	own   map[string]bool // end points of this node: those that have probed
 }
 
 func newMeasures(limit int) *measures {
-	histogram := func(name, what string) otelmap.Metric {
-		return otelmap.Metric{Name: name, Unit: "s", Description: what, Kind: otelmap.KindExponential, Limit: limit}
+	histogram := func(name, what string) series.Metric {
+		return series.Metric{Name: name, Unit: "s", Description: what, Kind: series.Exponential, Limit: limit}
 	}
-	counter := func(name, what string) otelmap.Metric {
-		return otelmap.Metric{Name: name, Unit: "{packet}", Description: what, Kind: otelmap.KindCounter, Limit: limit}
+	counter := func(name, what string) series.Metric {
+		return series.Metric{Name: name, Unit: "{packet}", Description: what, Kind: series.Counter, Limit: limit}
 	}
 	return &measures{
 		own:        map[string]bool{},
@@ -48,15 +49,15 @@ func newMeasures(limit int) *measures {
 		reordered:  counter(semconv.MetricOWDReordered, "Packets that arrived after one that was sent later."),
 		sent:       counter(semconv.MetricOWDSent, "Requests that were answered or given up."),
 		unanswered: counter(semconv.MetricOWDUnanswered, "Requests that were not answered, in whichever direction the packet was lost."),
-		bound: otelmap.Metric{
-			Name: semconv.MetricOWDBound, Unit: "s", Kind: otelmap.KindGauge, Limit: limit,
+		bound: series.Metric{
+			Name: semconv.MetricOWDBound, Unit: "s", Kind: series.Gauge, Limit: limit,
 			Description: "By how much the one-way delays of the last window can be wrong, all together.",
 		},
 	}
 }
 
-func (s *measures) all() []*otelmap.Metric {
-	return []*otelmap.Metric{&s.delay, &s.roundTrip, &s.bound, &s.sent, &s.loss, &s.unanswered, &s.reordered}
+func (s *measures) all() []*series.Metric {
+	return []*series.Metric{&s.delay, &s.roundTrip, &s.bound, &s.sent, &s.loss, &s.unanswered, &s.reordered}
 }
 
 func (s *measures) record(now time.Time, o *probe.Outcome) {
@@ -104,10 +105,10 @@ func (s *measures) recordTrip(now time.Time, p *probe.TripStats) {
 	}
 }
 
-func (t track) points(stamps string) []otelmap.Attr {
-	return []otelmap.Attr{
-		otelmap.Text(semconv.PointSrc, t.src), otelmap.Text(semconv.PointDst, t.dst),
-		otelmap.Text(semconv.PointProber, t.prober), otelmap.Number(semconv.PointPath, int64(t.path)), otelmap.Text(semconv.PointStamps, stamps),
+func (t track) points(stamps string) []series.Attr {
+	return []series.Attr{
+		series.Text(semconv.PointSrc, t.src), series.Text(semconv.PointDst, t.dst),
+		series.Text(semconv.PointProber, t.prober), series.Number(semconv.PointPath, int64(t.path)), series.Text(semconv.PointStamps, stamps),
 	}
 }
 

@@ -11,13 +11,14 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
+	"github.com/lockstep-otel/lockstep/internal/series"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
 // Metrics are the metrics of the straggler analysis. They are not safe for
 // concurrent use.
 type Metrics struct {
-	stepDuration, caused, suffered, excess, divergence, frequency, offset *otelmap.Metric
+	stepDuration, caused, suffered, excess, divergence, frequency, offset *series.Metric
 }
 
 // stepBounds divide step durations, s: a factor of 2 to 2.5 from the iteration
@@ -28,32 +29,32 @@ var stepBounds = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5,
 // at most maxOps.
 func NewMetrics(limit, maxOps int) *Metrics {
 	return &Metrics{
-		stepDuration: &otelmap.Metric{
-			Name: semconv.MetricStepDuration, Unit: "s", Kind: otelmap.KindHistogram, Limit: limit, Bounds: stepBounds,
+		stepDuration: &series.Metric{
+			Name: semconv.MetricStepDuration, Unit: "s", Kind: series.Histogram, Limit: limit, Bounds: stepBounds,
 			Description: "Duration of a step over all ranks.",
 		},
-		caused: &otelmap.Metric{
-			Name: semconv.MetricWaitCaused, Unit: "s", Kind: otelmap.KindSeconds, Limit: limit,
+		caused: &series.Metric{
+			Name: semconv.MetricWaitCaused, Unit: "s", Kind: series.Seconds, Limit: limit,
 			Description: "Time that the other ranks waited for this one.",
 		},
-		suffered: &otelmap.Metric{
-			Name: semconv.MetricWaitSuffered, Unit: "s", Kind: otelmap.KindSeconds, Limit: limit,
+		suffered: &series.Metric{
+			Name: semconv.MetricWaitSuffered, Unit: "s", Kind: series.Seconds, Limit: limit,
 			Description: "Time that this rank waited for others.",
 		},
-		excess: &otelmap.Metric{
-			Name: semconv.MetricStragglerExcess, Unit: "s", Kind: otelmap.KindGauge, Limit: limit,
+		excess: &series.Metric{
+			Name: semconv.MetricStragglerExcess, Unit: "s", Kind: series.Gauge, Limit: limit,
 			Description: "Own time of the rank over the median of its peers, in the last step analysed.",
 		},
-		divergence: &otelmap.Metric{
-			Name: semconv.MetricStragglerDivergence, Unit: "1", Kind: otelmap.KindGauge, Limit: limit,
+		divergence: &series.Metric{
+			Name: semconv.MetricStragglerDivergence, Unit: "1", Kind: series.Gauge, Limit: limit,
 			Description: "Mean Kolmogorov-Smirnov distance of the rank's rhythm of operations from the other ranks'.",
 		},
-		frequency: &otelmap.Metric{
-			Name: semconv.MetricOpFrequency, Unit: "{operation}", Kind: otelmap.KindCounter, Limit: maxOps,
+		frequency: &series.Metric{
+			Name: semconv.MetricOpFrequency, Unit: "{operation}", Kind: series.Counter, Limit: maxOps,
 			Description: "Operations of all ranks, by comparison key.",
 		},
-		offset: &otelmap.Metric{
-			Name: semconv.MetricClockOffset, Unit: "s", Kind: otelmap.KindGauge, Limit: limit,
+		offset: &series.Metric{
+			Name: semconv.MetricClockOffset, Unit: "s", Kind: series.Gauge, Limit: limit,
 			Description: "Offset added to the clock's stamps to place them on the job's timeline.",
 		},
 	}
@@ -61,7 +62,7 @@ func NewMetrics(limit, maxOps int) *Metrics {
 
 // Record adds one step.
 func (m *Metrics) Record(rep *straggler.StepReport, now time.Time) {
-	job := otelmap.Text(semconv.JobID, rep.JobID)
+	job := series.Text(semconv.JobID, rep.JobID)
 	m.stepDuration.Add(now, time.Duration(rep.End-rep.Start).Seconds(), job)
 	occurred := map[string]int64{}
 	for i := range rep.Ranks {
@@ -69,20 +70,20 @@ func (m *Metrics) Record(rep *straggler.StepReport, now time.Time) {
 		for key, h := range r.Durations {
 			occurred[key] += h.Count
 		}
-		rank := otelmap.Number(semconv.Rank, r.Rank.Rank)
+		rank := series.Number(semconv.Rank, r.Rank.Rank)
 		m.caused.Add(now, r.WaitCaused.Seconds(), job, rank)
 		m.suffered.Add(now, r.WaitSuffered.Seconds(), job, rank)
 		for class, x := range r.Excess {
-			m.excess.Set(now, x.Seconds(), job, rank, otelmap.Text(semconv.PointClass, class))
+			m.excess.Set(now, x.Seconds(), job, rank, series.Text(semconv.PointClass, class))
 		}
 		if r.Divergence.OK {
 			m.divergence.Set(now, r.Divergence.V, job, rank)
 		}
-		m.offset.Set(now, r.Offset.Value.Seconds(), job, otelmap.Text(semconv.ClockID, r.Offset.Clock))
+		m.offset.Set(now, r.Offset.Value.Seconds(), job, series.Text(semconv.ClockID, r.Offset.Clock))
 	}
 	// In order, so that it does not change from run to run which find no room.
 	for _, key := range slices.Sorted(maps.Keys(occurred)) {
-		m.frequency.Add(now, float64(occurred[key]), job, otelmap.Text(semconv.OpKey, key))
+		m.frequency.Add(now, float64(occurred[key]), job, series.Text(semconv.OpKey, key))
 	}
 }
 
@@ -100,6 +101,6 @@ func (m *Metrics) Write(now time.Time) pmetric.Metrics {
 	return md
 }
 
-func (m *Metrics) all() []*otelmap.Metric {
-	return []*otelmap.Metric{m.stepDuration, m.caused, m.suffered, m.excess, m.divergence, m.frequency, m.offset}
+func (m *Metrics) all() []*series.Metric {
+	return []*series.Metric{m.stepDuration, m.caused, m.suffered, m.excess, m.divergence, m.frequency, m.offset}
 }

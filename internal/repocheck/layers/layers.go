@@ -27,7 +27,7 @@ var layers = []struct {
 	{"component kit", []string{"internal/component"}},
 	{"mapping", []string{"internal/otelmap"}},
 	{"domain", []string{"internal/model", "internal/semconv"}},
-	{"engine kits", []string{"internal/finding", "internal/bounded", "internal/stats", "internal/report"}},
+	{"engine kits", []string{"internal/finding", "internal/bounded", "internal/stats", "internal/report", "internal/series"}},
 	{"engines", []string{"internal"}},
 }
 

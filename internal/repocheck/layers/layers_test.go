@@ -21,6 +21,7 @@ func TestPointsUp_EachKindOfImport_IsJudged(t *testing.T) {
 		{"receiver/nicreceiver", "cmd/lockstep/internal/otlpfile", true},   // component, composition
 		{"internal/straggler", "internal/stats", false},                    // engine, kit
 		{"internal/report", "internal/model/evidence", false},              // kit, domain
+		{"internal/series", "internal/otelmap", true},                      // kit, mapping
 		{"internal/otelmap/strict", "internal/clock/pair", false},          // mapping, engine
 		{"internal/model", "internal/model/cut", false},                    // of one layer
 		{"internal/model", "internal/modelled", true},                      // a name that begins alike
