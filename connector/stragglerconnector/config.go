@@ -9,7 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
-	"github.com/lockstep-otel/lockstep/internal/incident"
+	"github.com/lockstep-otel/lockstep/internal/straggler/steptrace"
 	"github.com/lockstep-otel/lockstep/internal/stragglerconfig"
 )
 
@@ -54,7 +54,7 @@ const (
 func newDefaultConfig() *Config {
 	return &Config{
 		Analysis:         stragglerconfig.NewDefaultConfig(),
-		StorySpans:       incident.DefaultStorySpans,
+		StorySpans:       steptrace.DefaultSpans,
 		MaxHeldSpans:     defaultMaxHeldSpans,
 		FlushInterval:    15 * time.Second, // Prometheus calls a series stale after 5 minutes, and many scrape every 15 s
 		RepeatInterval:   2 * time.Minute,  // a fifth of the silence after which the findings connector closes one

@@ -2,8 +2,7 @@
 
 // Package incident owns what becomes of findings after an analysis has made
 // them: it keeps the highest revision of each, joins the findings of one
-// incident, decides when a finding is closed, and selects the spans that tell
-// the story of a step.
+// incident, and decides when a finding is closed.
 //
 // A finding is known by its id. Equal and lower revisions change nothing, so
 // that a repeated or reordered delivery is harmless; a source repeats a revision

@@ -134,16 +134,6 @@ func samePlace(a, b *model.Finding) bool {
 }
 
 func shareRank(a, b *model.Finding) bool {
-	of := ranksOf(b)
-	return slices.ContainsFunc(ranksOf(a), func(r int64) bool { return slices.Contains(of, r) })
-}
-
-// ranksOf are the ranks that a finding is about: those at fault, and those that can be. Who
-// waits is of every incident.
-func ranksOf(f *model.Finding) []int64 {
-	ranks := slices.Concat(f.Ranks, f.Candidates)
-	if f.Rank.OK {
-		ranks = append(ranks, f.Rank.V)
-	}
-	return ranks
+	of := b.AboutRanks()
+	return slices.ContainsFunc(a.AboutRanks(), func(r int64) bool { return slices.Contains(of, r) })
 }

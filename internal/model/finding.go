@@ -3,6 +3,7 @@
 package model
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
@@ -176,6 +177,15 @@ func (f *Finding) GiveOut() Finding {
 // OutsideScopes reports whether hosts were late where no scope was open.
 func (f *Finding) OutsideScopes() bool {
 	return (f.Class == ClassHost || f.Class == ClassJitter) && f.Op == OpOther
+}
+
+// AboutRanks returns the ranks at fault, and those that may be. Ranks that only wait are not among them.
+func (f *Finding) AboutRanks() []int64 {
+	ranks := slices.Concat(f.Ranks, f.Candidates)
+	if f.Rank.OK {
+		ranks = append(ranks, f.Rank.V)
+	}
+	return ranks
 }
 
 // Blameless reports whether the finding names what costs time and nobody who is at

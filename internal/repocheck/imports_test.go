@@ -67,6 +67,14 @@ func TestReceivers_ImportNoAnalysis(t *testing.T) {
 	}
 }
 
+// Incidents join findings of every analysis: they depend on none.
+func TestIncident_ImportsNoAnalysis(t *testing.T) {
+	imported := importsOf(t, "internal/incident")
+	for _, engine := range []string{"straggler", "desync", "causality", "epoch", "kair"} {
+		assert.NotContains(t, imported, "internal/"+engine)
+	}
+}
+
 // What every engine may use knows no engine.
 func TestStats_ImportsNothingOfTheProject(t *testing.T) {
 	assert.Empty(t, importsOf(t, "internal/stats"))

@@ -10,10 +10,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
-	"github.com/lockstep-otel/lockstep/internal/incident"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/internal/straggler/steptrace"
 )
 
 // longestKept is how many of a rank's longest operations in a step are kept for
@@ -136,7 +136,7 @@ func (t *Teller) Tell(rep *straggler.StepReport, findings []model.Finding) ptrac
 	if held == nil {
 		held = &heldStep{}
 	}
-	story := incident.SelectStory(rep, findings, held.context(), t.limit)
+	story := steptrace.Select(rep, findings, held.context(), t.limit)
 	td := ptrace.NewTraces()
 	written := 0
 	for i := range rep.Ranks {
@@ -188,7 +188,7 @@ func (s *heldStep) context() map[int64][]model.SpanRef {
 // chosen returns the rank's operations that belong to the story, each once. A
 // rank whose step was never marked gets a step from the report, so that the tree
 // has no gap.
-func (s *heldStep) chosen(step int64, r *straggler.RankStep, story incident.Story) []model.Op {
+func (s *heldStep) chosen(step int64, r *straggler.RankStep, story steptrace.Selection) []model.Op {
 	var ops []model.Op
 	seen := map[model.SpanRef]struct{}{}
 	pick := func(op *model.Op) {

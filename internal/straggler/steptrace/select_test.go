@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package incident
+package steptrace
 
 import (
 	"testing"
@@ -76,14 +76,14 @@ func TestBlamePathEnds(t *testing.T) {
 	assert.Empty(t, blamePath(&straggler.StepReport{}))
 }
 
-func TestStoryShowsFiveVictims(t *testing.T) {
+func TestSelect_ManyVictims_FiveAreShown(t *testing.T) {
 	w := newWorld(40)
 	var arrivals []arrival
 	for r := range int64(40) {
 		arrivals = append(arrivals, arrival{r, 10 * r})
 	}
 	w.meet(0, arrivals...)
-	s := SelectStory(&w.StepReport, nil, nil, 1000)
+	s := Select(&w.StepReport, nil, nil, 1000)
 	assert.Contains(t, s.Spans, w.span(39, 0))
 	var victims int
 	for r := range int64(39) {
@@ -97,14 +97,14 @@ func TestStoryShowsFiveVictims(t *testing.T) {
 	assert.Equal(t, int64(34), s.Omitted)
 }
 
-func TestStoryIsBoundedAndStartsWithWhatMatters(t *testing.T) {
+func TestSelect_Limit_KeepsWhatMattersMost(t *testing.T) {
 	w := newWorld(100)
 	for seq := range int64(50) {
 		w.meet(seq, arrival{2 * seq, 1000*seq + 1}, arrival{2*seq + 1, 1000*seq + 10 + seq})
 	}
 	found := model.Finding{Rank: model.Some(int64(3)), Links: []model.SpanRef{w.span(3, 1)}}
 	for _, limit := range []int{1, 7, 20, 100, 1000} {
-		s := SelectStory(&w.StepReport, []model.Finding{found}, nil, limit)
+		s := Select(&w.StepReport, []model.Finding{found}, nil, limit)
 		assert.LessOrEqual(t, len(s.Spans), limit)
 		assert.Equal(t, int64(200-len(s.Spans)), s.Omitted)
 		assert.Contains(t, s.Spans, w.Ranks[3].Span, "limit %d: the rank of the finding comes first", limit)
@@ -131,20 +131,20 @@ func TestBlameFollowsTheRoot(t *testing.T) {
 	assert.Equal(t, int64(2), lastOf(path[0]).Rank)
 }
 
-func TestStoryContext(t *testing.T) {
+func TestSelect_Context_OfBlamedRanksOnly(t *testing.T) {
 	w := newWorld(3)
 	w.meet(0, arrival{0, 10}, arrival{2, 15}, arrival{1, 20})
 	long := func(rank int64) model.SpanRef { return w.span(rank, 99) }
 	context := map[int64][]model.SpanRef{0: {long(0)}, 1: {long(1)}, 2: {long(2)}}
-	s := SelectStory(&w.StepReport, []model.Finding{{Rank: model.Some(int64(2))}}, context, 100)
+	s := Select(&w.StepReport, []model.Finding{{Rank: model.Some(int64(2))}}, context, 100)
 	assert.Contains(t, s.Spans, long(1), "on the blame path")
 	assert.Contains(t, s.Spans, long(2), "found")
 	assert.NotContains(t, s.Spans, long(0), "a victim")
 }
 
 // A path over all operations takes the place of one over meetings, and its operations
-// are told.
-func TestStoryFollowsTheStepsPath(t *testing.T) {
+// are selected.
+func TestSelect_StepWithPath_FollowsIt(t *testing.T) {
 	w := newWorld(3)
 	w.meet(0, arrival{1, 5}, arrival{0, 100})
 	w.meet(1, arrival{1, 115}, arrival{0, 200})
@@ -154,8 +154,8 @@ func TestStoryFollowsTheStepsPath(t *testing.T) {
 	path := blamePath(&w.StepReport)
 	require.Len(t, path, 1, "a place that is not there is left out")
 	assert.Same(t, &w.Meetings[0], path[0])
-	s := SelectStory(&w.StepReport, nil, nil, 100)
+	s := Select(&w.StepReport, nil, nil, 100)
 	assert.Contains(t, s.Spans, kernel)
 	assert.Contains(t, s.Spans, w.Ranks[1].Span)
-	assert.LessOrEqual(t, len(SelectStory(&w.StepReport, nil, nil, 3).Spans), 3)
+	assert.LessOrEqual(t, len(Select(&w.StepReport, nil, nil, 3).Spans), 3)
 }

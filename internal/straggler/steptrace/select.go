@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package incident
+package steptrace
 
 import (
 	"cmp"
@@ -11,23 +11,23 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
-// DefaultStorySpans is the most spans of one step that go to a tracing backend:
+// DefaultSpans is the most spans of one step that go to a tracing backend:
 // a Jaeger needs 0.3 s to show 20,000 spans and 14 s for 330,000, and nobody
 // reads more than 2,000.
-const DefaultStorySpans = 2000
+const DefaultSpans = 2000
 
 // maxVictims is how many members that waited are shown per collective. All
 // wait for the same rank; the five that waited longest show how long.
 const maxVictims = 5
 
-// Story is the part of a step that explains it.
-type Story struct {
+// Selection is the part of a step that explains it.
+type Selection struct {
 	Spans map[model.SpanRef]struct{}
 	// Omitted is the number of spans of the step that were left out.
 	Omitted int64
 }
 
-// SelectStory picks at most limit spans of a step, the root not counted: in
+// Select picks at most limit spans of a step, the root not counted: in
 // order of importance those that findings point at, the blame path, the last
 // arrivers and victims of the collectives in order of the wait caused, and the
 // step spans of the other ranks. No span is picked without its rank's step
@@ -35,23 +35,23 @@ type Story struct {
 //
 // context names further spans worth showing of a rank, such as its longest
 // operations; they are picked for the ranks of findings and of the blame path.
-func SelectStory(r *straggler.StepReport, findings []model.Finding, context map[int64][]model.SpanRef, limit int) Story {
-	t := newTeller(r, limit)
+func Select(r *straggler.StepReport, findings []model.Finding, context map[int64][]model.SpanRef, limit int) Selection {
+	s := newSelector(r, limit)
 	if len(r.Ranks) <= limit/4 {
-		t.addRanks()
+		s.addRanks()
 	}
-	t.addFindings(findings)
+	s.addFindings(findings)
 	path := blamePath(r)
-	t.addMeetings(path)
-	t.addPath()
+	s.addMeetings(path)
+	s.addPath()
 	for _, rank := range blamed(findings, path) {
 		for _, ref := range context[rank] {
-			t.addOf(rank, ref)
+			s.addOf(rank, ref)
 		}
 	}
-	t.addMeetings(byWaitCaused(r.Meetings))
-	t.addRanks()
-	return Story{Spans: t.picked, Omitted: spansOf(r) - int64(len(t.picked))}
+	s.addMeetings(byWaitCaused(r.Meetings))
+	s.addRanks()
+	return Selection{Spans: s.picked, Omitted: spansOf(r) - int64(len(s.picked))}
 }
 
 // spansOf counts all spans of the step: operations and one step span a rank.
@@ -63,107 +63,105 @@ func spansOf(r *straggler.StepReport) int64 {
 	return n
 }
 
-// teller picks spans until the limit is reached.
-type teller struct {
+// selector picks spans until the limit is reached.
+type selector struct {
 	report *straggler.StepReport
 	limit  int
-	trace  model.TraceID
 	steps  map[int64]model.SpanRef // a rank's step span
 	picked map[model.SpanRef]struct{}
 }
 
-func newTeller(r *straggler.StepReport, limit int) *teller {
-	t := &teller{
+func newSelector(r *straggler.StepReport, limit int) *selector {
+	s := &selector{
 		report: r,
 		limit:  limit,
-		trace:  model.StepTraceID(r.Incarnation, r.Step),
 		steps:  make(map[int64]model.SpanRef, len(r.Ranks)),
 		picked: map[model.SpanRef]struct{}{},
 	}
 	for i := range r.Ranks {
-		t.steps[r.Ranks[i].Rank.Rank] = r.Ranks[i].Span
+		s.steps[r.Ranks[i].Rank.Rank] = r.Ranks[i].Span
 	}
-	return t
+	return s
 }
 
 // add picks the spans, all or none.
-func (t *teller) add(refs ...model.SpanRef) bool {
+func (s *selector) add(refs ...model.SpanRef) bool {
 	missing := refs[:0:0]
 	for _, ref := range refs {
-		if _, ok := t.picked[ref]; !ok && !slices.Contains(missing, ref) {
+		if _, ok := s.picked[ref]; !ok && !slices.Contains(missing, ref) {
 			missing = append(missing, ref)
 		}
 	}
-	if len(t.picked)+len(missing) > t.limit {
+	if len(s.picked)+len(missing) > s.limit {
 		return false
 	}
 	for _, ref := range missing {
-		t.picked[ref] = struct{}{}
+		s.picked[ref] = struct{}{}
 	}
 	return true
 }
 
 // addOf picks a span of a rank together with the rank's step span.
-func (t *teller) addOf(rank int64, ref model.SpanRef) bool {
-	if step, ok := t.steps[rank]; ok {
-		return t.add(step, ref)
+func (s *selector) addOf(rank int64, ref model.SpanRef) bool {
+	if step, ok := s.steps[rank]; ok {
+		return s.add(step, ref)
 	}
-	return t.add(ref)
+	return s.add(ref)
 }
 
 // addFindings picks the step spans of the ranks found, and the members of
 // meetings that findings point at.
-func (t *teller) addFindings(findings []model.Finding) {
+func (s *selector) addFindings(findings []model.Finding) {
 	links := map[model.SpanRef]struct{}{}
 	for i := range findings {
-		for _, rank := range ranksOf(&findings[i]) {
-			if step, ok := t.steps[rank]; ok {
-				t.add(step)
+		for _, rank := range findings[i].AboutRanks() {
+			if step, ok := s.steps[rank]; ok {
+				s.add(step)
 			}
 		}
 		for _, ref := range findings[i].Links {
 			links[ref] = struct{}{}
 		}
 	}
-	for i := range t.report.Meetings {
-		for _, m := range t.report.Meetings[i].Members {
+	for i := range s.report.Meetings {
+		for _, m := range s.report.Meetings[i].Members {
 			if _, ok := links[m.Span]; ok {
-				t.addOf(m.Rank, m.Span)
+				s.addOf(m.Rank, m.Span)
 			}
 		}
 	}
 }
 
-func (t *teller) addMeetings(meetings []*straggler.Meeting) {
+func (s *selector) addMeetings(meetings []*straggler.Meeting) {
 	for _, m := range meetings {
-		if len(t.picked) >= t.limit {
+		if len(s.picked) >= s.limit {
 			return
 		}
-		t.addMeeting(m)
+		s.addMeeting(m)
 	}
 }
 
 // addPath picks the operations that took most of each stretch of the critical path.
-func (t *teller) addPath() {
-	for i := range t.report.Path {
-		s := &t.report.Path[i]
-		if s.Span != (model.SpanRef{}) && !t.addOf(s.Rank, s.Span) {
+func (s *selector) addPath() {
+	for i := range s.report.Path {
+		part := &s.report.Path[i]
+		if part.Span != (model.SpanRef{}) && !s.addOf(part.Rank, part.Span) {
 			return
 		}
 	}
 }
 
 // addMeeting picks the last arriver and those who waited longest for it.
-func (t *teller) addMeeting(m *straggler.Meeting) {
+func (s *selector) addMeeting(m *straggler.Meeting) {
 	if len(m.Members) == 0 {
 		return
 	}
 	last := lastOf(m)
-	if !t.addOf(last.Rank, last.Span) {
+	if !s.addOf(last.Rank, last.Span) {
 		return
 	}
 	for _, v := range victims(m, last.Rank) {
-		t.addOf(v.Rank, v.Span)
+		s.addOf(v.Rank, v.Span)
 	}
 }
 
@@ -190,7 +188,7 @@ func victims(m *straggler.Meeting, last int64) []*straggler.Member {
 func blamed(findings []model.Finding, path []*straggler.Meeting) []int64 {
 	var ranks []int64
 	for i := range findings {
-		ranks = append(ranks, ranksOf(&findings[i])...)
+		ranks = append(ranks, findings[i].AboutRanks()...)
 	}
 	for _, m := range path {
 		ranks = append(ranks, lastOf(m).Rank)
@@ -200,14 +198,14 @@ func blamed(findings []model.Finding, path []*straggler.Meeting) []int64 {
 }
 
 // addRanks picks the step spans, of the ranks that caused most wait first.
-func (t *teller) addRanks() {
-	ranks := make([]*straggler.RankStep, len(t.report.Ranks))
-	for i := range t.report.Ranks {
-		ranks[i] = &t.report.Ranks[i]
+func (s *selector) addRanks() {
+	ranks := make([]*straggler.RankStep, len(s.report.Ranks))
+	for i := range s.report.Ranks {
+		ranks[i] = &s.report.Ranks[i]
 	}
 	slices.SortStableFunc(ranks, func(a, b *straggler.RankStep) int { return cmp.Compare(b.WaitCaused, a.WaitCaused) })
 	for _, r := range ranks {
-		if !t.add(r.Span) {
+		if !s.add(r.Span) {
 			return
 		}
 	}

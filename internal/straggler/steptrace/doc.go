@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package steptrace selects the spans of a step that explain it: its step trace. A tracing backend cannot
+// show the millions of spans of a large step, and nobody reads them.
+package steptrace
