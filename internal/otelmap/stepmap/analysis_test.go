@@ -12,22 +12,23 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/internal/straggler/stragglertest"
 )
 
 // addStep adds a step in which the given rank, if any, is slow.
 func addStep(a *Analysis, step, slow int64, visit func(*model.Rank, []model.Op)) (out Outcome) {
 	for r := range int64(4) {
-		rank, compute := rankOf(r), 10+r
+		rank, compute := stragglertest.Rank(r), 10+r
 		if r == slow {
 			compute = 30
 		}
-		out = a.Add(otelmap.OpsToTraces(&rank, opsOf(step, compute)), visit)
+		out = a.Add(otelmap.OpsToTraces(&rank, stragglertest.Ops(step, compute)), visit)
 	}
 	return out
 }
 
 func TestAnalysis(t *testing.T) {
-	a := NewAnalysis(straggler.NewDefaultConfig(), now)
+	a := NewAnalysis(straggler.NewDefaultConfig(), stragglertest.Now)
 	seen := 0
 	var changed []model.Finding
 	for step := range int64(12) {
@@ -47,9 +48,9 @@ func TestAnalysis(t *testing.T) {
 }
 
 func TestAnalysisCountsWhatItCannotRead(t *testing.T) {
-	a := NewAnalysis(straggler.NewDefaultConfig(), now)
-	rank := rankOf(0)
-	td := otelmap.OpsToTraces(&rank, opsOf(0, 10))
+	a := NewAnalysis(straggler.NewDefaultConfig(), stragglertest.Now)
+	rank := stragglertest.Rank(0)
+	td := otelmap.OpsToTraces(&rank, stragglertest.Ops(0, 10))
 	spans := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 	spans.At(0).Attributes().PutStr("lockstep.stream.id", "seven")
 	spans.AppendEmpty().SetName("GET /")
@@ -61,7 +62,7 @@ func TestAnalysisCountsWhatItCannotRead(t *testing.T) {
 func TestAnalysisForgetsClosedFindings(t *testing.T) {
 	cfg := straggler.NewDefaultConfig()
 	cfg.Window, cfg.CleanSteps = 6, 2
-	a := NewAnalysis(cfg, now)
+	a := NewAnalysis(cfg, stragglertest.Now)
 	for step := range int64(6) {
 		addStep(a, step, 2, nil)
 	}
@@ -81,15 +82,15 @@ func TestAnalysis_FindingID_DoesNotDependOnBatches(t *testing.T) {
 	opened := func(steps int64) (ids []string) {
 		cfg := straggler.NewDefaultConfig()
 		cfg.CleanSteps = 4
-		a := NewAnalysis(cfg, now)
+		a := NewAnalysis(cfg, stragglertest.Now)
 		batch := ptrace.NewTraces()
 		for step := range int64(96) {
 			for r := range int64(4) {
-				rank, compute := rankOf(r), int64(10)
+				rank, compute := stragglertest.Rank(r), int64(10)
 				if r == 2 && (step >= 4 && step < 16 || step >= 80) {
 					compute = 30
 				}
-				otelmap.AppendOps(batch, &rank, opsOf(step, compute))
+				otelmap.AppendOps(batch, &rank, stragglertest.Ops(step, compute))
 			}
 			if step%steps != steps-1 {
 				continue
@@ -111,15 +112,15 @@ func TestAnalysis_FindingID_DoesNotDependOnBatches(t *testing.T) {
 }
 
 func TestAnalysis_Restart_FindingIsOpen(t *testing.T) {
-	before := NewAnalysis(straggler.NewDefaultConfig(), now)
+	before := NewAnalysis(straggler.NewDefaultConfig(), stragglertest.Now)
 	for step := range int64(12) {
 		addStep(before, step, 2, nil)
 	}
 	require.Len(t, before.Standing(), 1)
 	kept, err := before.Snapshot()
 	require.NoError(t, err)
-	a := NewAnalysis(straggler.NewDefaultConfig(), now)
-	require.NoError(t, a.Restore(kept, now()))
+	a := NewAnalysis(straggler.NewDefaultConfig(), stragglertest.Now)
+	require.NoError(t, a.Restore(kept, stragglertest.Now()))
 	require.Len(t, a.Standing(), 1)
 	want := before.Standing()[0]
 	for step := int64(12); step < 24; step++ {

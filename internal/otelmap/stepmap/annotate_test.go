@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/straggler/stragglertest"
 )
 
 // spansOf returns the spans by rank and name; the root's rank is -1.
@@ -43,7 +44,7 @@ func attr(t *testing.T, s ptrace.Span, name string) any {
 
 func TestAnnotate(t *testing.T) {
 	td := ptrace.NewTraces()
-	reports, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+	reports, findings := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) {
 		if ops[0].Step.V == 5 {
 			otelmap.AppendOps(td, r, ops)
 		}
@@ -91,7 +92,7 @@ func TestAnnotate(t *testing.T) {
 // Before a step is analysed, what stands against its ranks is known all the same.
 func TestAnnotateWithoutAReport(t *testing.T) {
 	td := ptrace.NewTraces()
-	_, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+	_, findings := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) {
 		if ops[0].Step.V == 5 {
 			otelmap.AppendOps(td, r, ops)
 		}
@@ -125,7 +126,7 @@ func TestTheMostPointedFindingIsWritten(t *testing.T) {
 	slices.Reverse(backward)
 	for _, findings := range [][]model.Finding{all, backward} {
 		td := ptrace.NewTraces()
-		reports, _ := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+		reports, _ := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) {
 			if ops[0].Step.V == 5 {
 				otelmap.AppendOps(td, r, ops)
 			}
@@ -151,7 +152,7 @@ func TestTheSummaryOfMoreOperationsStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			td := ptrace.NewTraces()
-			reports, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+			reports, findings := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) {
 				if ops[0].Step.V == 5 {
 					otelmap.AppendOps(td, r, ops)
 				}
@@ -172,7 +173,7 @@ func TestTheSummaryOfMoreOperationsStays(t *testing.T) {
 
 func TestAnnotatingTwiceChangesNothing(t *testing.T) {
 	td := ptrace.NewTraces()
-	reports, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) { otelmap.AppendOps(td, r, ops) })
+	reports, findings := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) { otelmap.AppendOps(td, r, ops) })
 	a := NewAnnotator(reports, findings, true)
 	a.Annotate(td)
 	once := ptrace.NewTraces()
@@ -183,15 +184,15 @@ func TestAnnotatingTwiceChangesNothing(t *testing.T) {
 
 func TestForeignSpansAreLeftAlone(t *testing.T) {
 	td := ptrace.NewTraces()
-	rank := rankOf(0)
-	otelmap.AppendOps(td, &rank, opsOf(99, 10)) // of a step that nobody reported
+	rank := stragglertest.Rank(0)
+	otelmap.AppendOps(td, &rank, stragglertest.Ops(99, 10)) // of a step that nobody reported
 	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("GET /")
 	spans := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 	spans.AppendEmpty().Attributes().PutInt("lockstep.op.kind", 5)
 	spans.AppendEmpty().SetSpanID(pcommon.SpanID{1})
 	before := ptrace.NewTraces()
 	td.CopyTo(before)
-	reports, findings := slowRank2(t, func(*model.Rank, []model.Op) {})
+	reports, findings := stragglertest.SlowRank2(t, func(*model.Rank, []model.Op) {})
 	NewAnnotator(reports, findings, true).Annotate(td)
 	assert.Equal(t, before, td)
 }

@@ -19,13 +19,14 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/internal/straggler/stragglertest"
 )
 
 // hostile is a whole step of a job whose names are as long as a message allows, and new with each.
 func hostile(n int64) ptrace.Traces {
 	long := func(what string) string { return fmt.Sprint(what, n, strings.Repeat("x", 100_000)) }
 	rank := model.Rank{JobID: "job", Incarnation: "i", Rank: n % 4}
-	td := otelmap.OpsToTraces(&rank, opsOf(n, 10))
+	td := otelmap.OpsToTraces(&rank, stragglertest.Ops(n, 10))
 	rs := td.ResourceSpans().At(0)
 	for _, name := range []string{semconv.ServiceName, semconv.JobID, semconv.JobIncarnation, semconv.HostName, semconv.ClockID} {
 		rs.Resource().Attributes().PutStr(name, long(name))
@@ -46,7 +47,7 @@ func TestAnalysis_HostileTexts_AreBounded(t *testing.T) {
 	const limit = 2 << 20
 	cfg := straggler.NewDefaultConfig()
 	cfg.MaxMemory = limit
-	a := NewAnalysis(cfg, now)
+	a := NewAnalysis(cfg, stragglertest.Now)
 	measures := NewMetrics(1000, 100)
 	n := int64(0)
 	for step := range int64(12) {
@@ -106,7 +107,7 @@ func labelsOf(m pmetric.Metric) (out []string) {
 func TestAnnotate_LongName_IsFound(t *testing.T) {
 	name := strings.Repeat("k", 5000)
 	rank := model.Rank{JobID: "job", Incarnation: "i", Rank: 2}
-	td := otelmap.OpsToTraces(&rank, opsOf(1, 10))
+	td := otelmap.OpsToTraces(&rank, stragglertest.Ops(1, 10))
 	span := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	span.SetName(name)
 	NewAnnotator(nil, []model.Finding{{

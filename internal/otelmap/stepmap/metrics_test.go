@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler/stragglertest"
 )
 
 func metricsByName(md pmetric.Metrics) map[string]pmetric.Metric {
@@ -23,16 +24,16 @@ func metricsByName(md pmetric.Metrics) map[string]pmetric.Metric {
 
 func TestMetrics(t *testing.T) {
 	m := NewMetrics(1000, 100)
-	reports, _ := slowRank2(t, func(*model.Rank, []model.Op) {})
+	reports, _ := stragglertest.SlowRank2(t, func(*model.Rank, []model.Op) {})
 	scores := map[int64]float64{}
 	for _, rep := range reports {
-		m.Record(rep, t0)
+		m.Record(rep, stragglertest.Start)
 		for _, r := range rep.Ranks {
 			require.True(t, r.Divergence.OK)
 			scores[r.Rank.Rank] = r.Divergence.V
 		}
 	}
-	md := m.Write(t0)
+	md := m.Write(stragglertest.Start)
 	assert.Zero(t, md.ResourceMetrics().At(0).Resource().Attributes().Len(), "every dimension stands on the data points")
 	got := metricsByName(md)
 	for name, want := range map[string]struct {
@@ -88,16 +89,16 @@ func TestMetrics(t *testing.T) {
 
 func TestMetricsLimitAndExpiry(t *testing.T) {
 	m := NewMetrics(2, 1)
-	reports, _ := slowRank2(t, func(*model.Rank, []model.Op) {})
-	m.Record(reports[0], t0)
-	caused := metricsByName(m.Write(t0))["lockstep.wait.caused"].Sum().DataPoints()
+	reports, _ := stragglertest.SlowRank2(t, func(*model.Rank, []model.Op) {})
+	m.Record(reports[0], stragglertest.Start)
+	caused := metricsByName(m.Write(stragglertest.Start))["lockstep.wait.caused"].Sum().DataPoints()
 	require.Equal(t, 3, caused.Len())
 	assert.Equal(t, map[string]any{"otel.metric.overflow": true}, caused.At(2).Attributes().AsRaw())
-	frequency := metricsByName(m.Write(t0))["lockstep.op.frequency"].Sum().DataPoints()
+	frequency := metricsByName(m.Write(stragglertest.Start))["lockstep.op.frequency"].Sum().DataPoints()
 	require.Equal(t, 2, frequency.Len())
 	assert.Equal(t, "all_reduce", frequency.At(0).Attributes().AsRaw()["lockstep.op.key"], "the first in order finds room")
 	assert.Equal(t, map[string]any{"otel.metric.overflow": true}, frequency.At(1).Attributes().AsRaw())
 	assert.Equal(t, int64(4), frequency.At(1).IntValue())
-	m.Expire(t0.Add(time.Second))
-	assert.Equal(t, 1, metricsByName(m.Write(t0))["lockstep.wait.caused"].Sum().DataPoints().Len())
+	m.Expire(stragglertest.Start.Add(time.Second))
+	assert.Equal(t, 1, metricsByName(m.Write(stragglertest.Start))["lockstep.wait.caused"].Sum().DataPoints().Len())
 }

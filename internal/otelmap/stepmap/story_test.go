@@ -11,11 +11,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler/stragglertest"
 )
 
 func TestTell(t *testing.T) {
-	teller := NewTeller(2000, 1000, now)
-	reports, findings := slowRank2(t, teller.Keep)
+	teller := NewTeller(2000, 1000, stragglertest.Now)
+	reports, findings := stragglertest.SlowRank2(t, teller.Keep)
 	td := teller.Tell(reports[5], findings)
 	spans := spansOf(td)
 
@@ -36,15 +37,15 @@ func TestTell(t *testing.T) {
 }
 
 func TestDuplicatesAreToldOnce(t *testing.T) {
-	teller := NewTeller(2000, 1000, now)
-	reports, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) { teller.Keep(r, ops); teller.Keep(r, ops) })
+	teller := NewTeller(2000, 1000, stragglertest.Now)
+	reports, findings := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) { teller.Keep(r, ops); teller.Keep(r, ops) })
 	assert.Equal(t, 10, teller.Tell(reports[5], findings).SpanCount())
 }
 
 // What could not be kept is missing from the story and counted as left out.
 func TestTellerIsBounded(t *testing.T) {
-	teller := NewTeller(2000, 2, now)
-	reports, _ := slowRank2(t, teller.Keep)
+	teller := NewTeller(2000, 2, stragglertest.Now)
+	reports, _ := stragglertest.SlowRank2(t, teller.Keep)
 	assert.Equal(t, int64(6*4*3-2), teller.Dropped())
 	td := teller.Tell(reports[5], nil)
 	root := spansOf(td)[-1]["step"]
@@ -53,8 +54,8 @@ func TestTellerIsBounded(t *testing.T) {
 }
 
 func TestTellForgets(t *testing.T) {
-	teller := NewTeller(2000, 1000, now)
-	reports, _ := slowRank2(t, teller.Keep)
+	teller := NewTeller(2000, 1000, stragglertest.Now)
+	reports, _ := stragglertest.SlowRank2(t, teller.Keep)
 	require.Equal(t, 6*4*3, teller.held)
 	for _, rep := range reports {
 		teller.Tell(rep, nil)
@@ -64,13 +65,13 @@ func TestTellForgets(t *testing.T) {
 }
 
 func TestPruneDropsWhatIsNeverReported(t *testing.T) {
-	at := t0
+	at := stragglertest.Start
 	teller := NewTeller(2000, 1000, func() time.Time { return at })
-	rank := rankOf(0)
-	teller.Keep(&rank, opsOf(1, 10))
-	at = t0.Add(time.Minute)
-	teller.Keep(&rank, opsOf(2, 10))
-	teller.Prune(t0.Add(time.Second))
+	rank := stragglertest.Rank(0)
+	teller.Keep(&rank, stragglertest.Ops(1, 10))
+	at = stragglertest.Start.Add(time.Minute)
+	teller.Keep(&rank, stragglertest.Ops(2, 10))
+	teller.Prune(stragglertest.Start.Add(time.Second))
 	assert.Equal(t, 1, teller.steps.Len())
 	assert.Equal(t, int64(3), teller.Dropped())
 	assert.Equal(t, 3, teller.held)

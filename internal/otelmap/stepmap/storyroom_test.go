@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/straggler/stragglertest"
 )
 
 // A sender that never repeats itself is kept from taking more than the bound, and from taking the
@@ -40,9 +41,9 @@ func TestTeller_Flood_IsBoundedAndLeavesOthersAlone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			teller := NewTeller(2000, held, now)
+			teller := NewTeller(2000, held, stragglertest.Now)
 			n := int64(0)
-			reports, findings := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+			reports, findings := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) {
 				teller.Keep(r, ops)
 				for range 16 {
 					rank, op := flood(n)
@@ -65,8 +66,8 @@ func longOp(step int64, text string) model.Op {
 
 // Operations that are kept twice, replaced and taken leave no bytes counted.
 func TestTeller_Tell_CountsNothingThatIsGone(t *testing.T) {
-	teller := NewTeller(2000, 1000, now)
-	reports, _ := slowRank2(t, func(r *model.Rank, ops []model.Op) {
+	teller := NewTeller(2000, 1000, stragglertest.Now)
+	reports, _ := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) {
 		for range 5 {
 			teller.Keep(r, ops)
 		}

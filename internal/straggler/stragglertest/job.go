@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stepmap
+// Package stragglertest makes the operations of a small job for tests of what uses the straggler engine.
+package stragglertest
 
 import (
 	"testing"
@@ -14,19 +15,21 @@ import (
 
 const ms = int64(time.Millisecond)
 
-var t0 = time.Unix(1_700_000_000, 0)
+// Start is the time at which the job's step 0 starts.
+var Start = time.Unix(1_700_000_000, 0)
 
-func now() time.Time { return t0 }
+// Now returns Start: a clock that stands still.
+func Now() time.Time { return Start }
 
-// rankOf is a rank of a job of four.
-func rankOf(r int64) model.Rank {
+// Rank returns a rank of a job of four.
+func Rank(r int64) model.Rank {
 	return model.Rank{JobName: "train", JobID: "job", Incarnation: "inc", Rank: r, WorldSize: model.Some(int64(4)), ClockID: "host:a/b/raw"}
 }
 
-// opsOf is one step: compute for the given time, then an all-reduce that ends
-// for all 1 ms after 30 ms, then the step itself.
-func opsOf(step, compute int64) []model.Op {
-	start := t0.UnixNano() + step*100*ms
+// Ops returns one step of a rank: compute for the given milliseconds, then an all-reduce that ends
+// on all ranks 31 ms after the start of the step, then the step itself. Steps start 100 ms apart.
+func Ops(step, compute int64) []model.Op {
+	start := Start.UnixNano() + step*100*ms
 	at := func(op model.Op, from, to int64) model.Op {
 		op.Start, op.End, op.Step = start+from*ms, start+to*ms, model.Some(step)
 		return op
@@ -41,19 +44,19 @@ func opsOf(step, compute int64) []model.Op {
 	}
 }
 
-// slowRank2 gives the reports and findings of six steps in which rank 2
-// computes for 30 ms and the others for 10.
-func slowRank2(t *testing.T, visit func(*model.Rank, []model.Op)) ([]*straggler.StepReport, []model.Finding) {
+// SlowRank2 returns the reports and the finding of six steps in which rank 2 computes for 30 ms, and
+// ranks 0, 1 and 3 for 10, 11 and 13 ms. It shows all operations to visit first.
+func SlowRank2(t *testing.T, visit func(*model.Rank, []model.Op)) ([]*straggler.StepReport, []model.Finding) {
 	t.Helper()
-	e := straggler.New(straggler.NewDefaultConfig(), now)
+	e := straggler.New(straggler.NewDefaultConfig(), Now)
 	var reports []*straggler.StepReport
 	for step := range int64(6) {
 		for r := range int64(4) {
-			rank, compute := rankOf(r), 10+r
+			rank, compute := Rank(r), 10+r
 			if r == 2 {
 				compute = 30
 			}
-			ops := opsOf(step, compute)
+			ops := Ops(step, compute)
 			visit(&rank, ops)
 			reports = append(reports, e.Add(rank, ops)...)
 		}
