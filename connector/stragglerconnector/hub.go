@@ -23,6 +23,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/internal/straggler/live"
 )
 
 // hub is what the instances of one configuration have in common.
@@ -38,7 +39,7 @@ type hub struct {
 	out *deliver.Outlets
 
 	mu       sync.Mutex // guards what follows, and keeps output in order; no consumer is called with it
-	analysis *stepmap.Analysis
+	analysis *live.Analysis
 	teller   *stepmap.Teller
 	measures *stepmap.Metrics
 	measured time.Time       // when metrics were sent last
@@ -46,6 +47,8 @@ type hub struct {
 	steps    int64           // that were analysed
 	said     straggler.Stats // losses that the log has told of
 	kept     *kit.States     // nil: nothing is kept
+	unread   int64           // spans and attributes
+	textsCut int64
 
 	findingsLost, storySpansLost atomic.Int64
 
@@ -74,7 +77,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		logger:    set.Logger,
 		telemetry: telemetry,
 		out:       deliver.NewOutlets(set.Logger, maxWaiting),
-		analysis:  stepmap.NewAnalysis(cfg.Analysis.Engine(), time.Now),
+		analysis:  live.NewAnalysis(cfg.Analysis.Engine(), time.Now),
 		teller:    stepmap.NewTeller(cfg.StorySpans, cfg.MaxHeldSpans, time.Now),
 		measures:  stepmap.NewMetrics(cfg.MaxSeries, cfg.MaxOperations),
 	}
@@ -124,11 +127,16 @@ func (h *hub) consume(ctx context.Context, td ptrace.Traces) error {
 func (h *hub) take(td ptrace.Traces) deliver.Sent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	visit := h.teller.Keep
-	if !h.out.HasTraces() {
-		visit = nil
+	var problems otelmap.Problems
+	ranks := otelmap.ReadOps(td, &problems)
+	h.unread += problems.Count()
+	h.textsCut += problems.TextsCut()
+	if h.out.HasTraces() {
+		for i := range ranks {
+			h.teller.Keep(&ranks[i].Rank, ranks[i].Ops)
+		}
 	}
-	out := h.analysis.Add(td, visit)
+	out := h.analysis.Add(ranks)
 	if len(out.Changed) > 0 {
 		h.kept.Save(context.Background())
 	}
@@ -193,7 +201,7 @@ func (h *hub) leave(ctx context.Context) error {
 // warnOfLosses says in the log what limits and deadlines have cost since it was
 // last said: a conclusion drawn from a part must not pass for one from the whole.
 func (h *hub) warnOfLosses() {
-	engine, _ := h.analysis.Stats()
+	engine := h.analysis.Stats()
 	said := &h.said
 	for _, loss := range []struct {
 		now, before int64
@@ -227,7 +235,7 @@ func (h *hub) warnOfLosses() {
 }
 
 // send puts an outcome to all consumers; the caller holds the lock.
-func (h *hub) send(out stepmap.Outcome, now time.Time) (all deliver.Sent) {
+func (h *hub) send(out live.Outcome, now time.Time) (all deliver.Sent) {
 	defer h.snapshot()
 	if len(out.Reports) == 0 && len(out.Changed) == 0 {
 		return nil
@@ -277,9 +285,8 @@ func (h *hub) sendMetrics(now time.Time) deliver.Sent {
 }
 
 func (h *hub) snapshot() {
-	engine, unread := h.analysis.Stats()
 	h.seen.Store(&snapshot{
-		engine: engine, steps: h.steps, unread: unread, textsCut: h.analysis.TextsCut(), bytes: h.analysis.Bytes(),
+		engine: h.analysis.Stats(), steps: h.steps, unread: h.unread, textsCut: h.textsCut, bytes: h.analysis.Bytes(),
 		opsHeld: int64(h.teller.Held()), opsDropped: h.teller.Dropped(),
 	})
 }

@@ -5,6 +5,7 @@ package stragglerprocessor
 import (
 	"context"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,5 +43,24 @@ func TestAllThatTheEngineCountsIsInTheTelemetry(t *testing.T) {
 	}
 	for i := range fields.NumField() {
 		assert.Len(t, named[int64(i+1)], 1, fields.Type().Field(i).Name)
+	}
+}
+
+// A span of others and an attribute of another type than ours are counted, as is a text that was cut.
+func TestAnnotating_UnreadableInput_IsCounted(t *testing.T) {
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
+	c, err := newAnnotating(newDefaultConfig(), telemetry.NewTelemetrySettings(), consumertest.NewNop())
+	require.NoError(t, err)
+	td := ofRank(0, 0)
+	spans := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+	spans.At(0).Attributes().PutStr("lockstep.stream.id", "seven")
+	spans.At(1).SetName(strings.Repeat("x", 100_000))
+	spans.AppendEmpty().SetName("GET /")
+	require.NoError(t, c.ConsumeTraces(context.Background(), td))
+	for name, want := range map[string]int64{"otelcol_processor_straggler_unread": 2, "otelcol_processor_straggler_texts_cut": 1} {
+		m, err := telemetry.GetMetric(name)
+		require.NoError(t, err)
+		assert.Equal(t, want, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value, name)
 	}
 }

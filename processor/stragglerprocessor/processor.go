@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/internal/straggler/live"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor/internal/metadata"
 )
 
@@ -36,9 +37,11 @@ type annotating struct {
 	gated consumer.Traces
 
 	mu       sync.Mutex // guards what follows; not held while spans are passed on
-	analysis *stepmap.Analysis
+	analysis *live.Analysis
 	held     *holder // nil where spans are passed on in the same call
 	steps    int64   // that were analysed
+	unread   int64   // spans and attributes
+	textsCut int64
 
 	spansLost atomic.Int64
 
@@ -70,7 +73,7 @@ func newAnnotating(cfg *Config, set component.TelemetrySettings, next consumer.T
 		telemetry: telemetry,
 		next:      next,
 		gate:      deliver.NewGate(set.Logger),
-		analysis:  stepmap.NewAnalysis(cfg.Analysis.Engine(), time.Now),
+		analysis:  live.NewAnalysis(cfg.Analysis.Engine(), time.Now),
 	}
 	p.gated = p.gate.Traces(next)
 	every := expireEvery
@@ -112,7 +115,10 @@ func (p *annotating) ConsumeTraces(ctx context.Context, td ptrace.Traces) error 
 func (p *annotating) take(td ptrace.Traces) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := p.analysis.Add(td, nil)
+	var problems otelmap.Problems
+	out := p.analysis.Add(otelmap.ReadOps(td, &problems))
+	p.unread += problems.Count()
+	p.textsCut += problems.TextsCut()
 	if p.held == nil {
 		p.annotate(out, td)
 		return
@@ -167,7 +173,7 @@ func (p *annotating) expire(now time.Time) ptrace.Traces {
 }
 
 // release adds the held spans of the reported steps to td, and annotates.
-func (p *annotating) release(out stepmap.Outcome, td ptrace.Traces) {
+func (p *annotating) release(out live.Outcome, td ptrace.Traces) {
 	for _, rep := range out.Reports {
 		p.held.release(rep, td)
 	}
@@ -189,7 +195,7 @@ func (p *annotating) pass(ctx context.Context, next consumer.Traces, td ptrace.T
 	return errors.Join(errs...)
 }
 
-func (p *annotating) annotate(out stepmap.Outcome, td ptrace.Traces) {
+func (p *annotating) annotate(out live.Outcome, td ptrace.Traces) {
 	p.steps += int64(len(out.Reports))
 	// Of a step that is not complete, findings of former steps say something all the same.
 	if standing := p.analysis.Standing(); len(out.Reports) > 0 || len(standing) > 0 {
@@ -199,8 +205,7 @@ func (p *annotating) annotate(out stepmap.Outcome, td ptrace.Traces) {
 }
 
 func (p *annotating) snapshot() {
-	engine, unread := p.analysis.Stats()
-	s := &snapshot{engine: engine, steps: p.steps, unread: unread, textsCut: p.analysis.TextsCut(), bytes: p.analysis.Bytes()}
+	s := &snapshot{engine: p.analysis.Stats(), steps: p.steps, unread: p.unread, textsCut: p.textsCut, bytes: p.analysis.Bytes()}
 	if p.held != nil {
 		s.held, s.unannotated = int64(p.held.spans), p.held.unannotated
 	}

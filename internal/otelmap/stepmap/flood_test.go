@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
+	"github.com/lockstep-otel/lockstep/internal/straggler/live"
 	"github.com/lockstep-otel/lockstep/internal/straggler/stragglertest"
 )
 
@@ -47,24 +48,31 @@ func TestAnalysis_HostileTexts_AreBounded(t *testing.T) {
 	const limit = 2 << 20
 	cfg := straggler.NewDefaultConfig()
 	cfg.MaxMemory = limit
-	a := NewAnalysis(cfg, stragglertest.Now)
+	a := live.NewAnalysis(cfg, stragglertest.Now)
 	measures := NewMetrics(1000, 100)
-	n := int64(0)
-	for step := range int64(12) {
-		for _, rep := range addStep(a, step, 2, nil).Reports {
+	var problems otelmap.Problems
+	add := func(td ptrace.Traces, step int64) {
+		for _, rep := range a.Add(otelmap.ReadOps(td, &problems)).Reports {
 			measures.Record(rep, time.Unix(step, 0))
 		}
-		for range 8 {
-			for _, rep := range a.Add(hostile(n), nil).Reports {
-				measures.Record(rep, time.Unix(step, 0))
+	}
+	n := int64(0)
+	for step := range int64(12) {
+		for r := range int64(4) {
+			rank, compute := stragglertest.Rank(r), 10+r
+			if r == 2 {
+				compute = 30
 			}
+			add(otelmap.OpsToTraces(&rank, stragglertest.Ops(step, compute)), step)
+		}
+		for range 8 {
+			add(hostile(n), step)
 			n++
-			_, unread := a.Stats()
 			require.LessOrEqual(t, a.Bytes(), int64(limit))
-			require.Zero(t, unread)
+			require.Zero(t, problems.Count())
 		}
 	}
-	assert.Positive(t, a.TextsCut())
+	assert.Positive(t, problems.TextsCut())
 	require.Len(t, a.Standing(), 1)
 	assert.Equal(t, model.Some(int64(2)), a.Standing()[0].Rank)
 	labels := 0
