@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap/stepmap"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 	"github.com/lockstep-otel/lockstep/internal/straggler/live"
+	"github.com/lockstep-otel/lockstep/internal/straggler/steptrace"
 )
 
 // hub is what the instances of one configuration have in common.
@@ -40,7 +41,7 @@ type hub struct {
 
 	mu       sync.Mutex // guards what follows, and keeps output in order; no consumer is called with it
 	analysis *live.Analysis
-	teller   *stepmap.Teller
+	held     *steptrace.Holder
 	measures *stepmap.Metrics
 	measured time.Time       // when metrics were sent last
 	repeated time.Time       // when the standing findings were sent last
@@ -78,7 +79,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		telemetry: telemetry,
 		out:       deliver.NewOutlets(set.Logger, maxWaiting),
 		analysis:  live.NewAnalysis(cfg.Analysis.Engine(), time.Now),
-		teller:    stepmap.NewTeller(cfg.StorySpans, cfg.MaxHeldSpans, time.Now),
+		held:      steptrace.NewHolder(cfg.StorySpans, cfg.MaxHeldSpans, time.Now),
 		measures:  stepmap.NewMetrics(cfg.MaxSeries, cfg.MaxOperations),
 	}
 	h.interval = kit.NewInterval(cfg.FlushInterval, h.tick)
@@ -106,7 +107,7 @@ func (h *hub) storageFailed(err error) {
 	h.logger.Warn("Storage of findings fails", zap.Error(err))
 }
 
-// attached has reports hold what the consumers are told of: stories tell of meetings, and
+// attached has reports hold what the consumers are told of: step traces of meetings, and
 // metrics of durations.
 func (h *hub) attached() {
 	h.mu.Lock()
@@ -133,7 +134,7 @@ func (h *hub) take(td ptrace.Traces) deliver.Sent {
 	h.textsCut += problems.TextsCut()
 	if h.out.HasTraces() {
 		for i := range ranks {
-			h.teller.Keep(&ranks[i].Rank, ranks[i].Ops)
+			h.held.Keep(&ranks[i].Rank, ranks[i].Ops)
 		}
 	}
 	out := h.analysis.Add(ranks)
@@ -160,7 +161,7 @@ func (h *hub) expire(now time.Time) deliver.Sent {
 	h.kept.Save(context.Background())
 	all := h.send(out, now)
 	// Every step that the engine knows is reported by its deadline and the next tick.
-	h.teller.Prune(now.Add(-h.cfg.Analysis.Deadline - 2*h.cfg.FlushInterval))
+	h.held.Prune(now.Add(-h.cfg.Analysis.Deadline - 2*h.cfg.FlushInterval))
 	all = append(append(all, h.repeat(now)...), h.sendMetrics(now)...)
 	h.warnOfLosses()
 	h.snapshot()
@@ -243,7 +244,7 @@ func (h *hub) send(out live.Outcome, now time.Time) (all deliver.Sent) {
 	h.steps += int64(len(out.Reports))
 	for _, rep := range out.Reports {
 		h.measures.Record(rep, now)
-		all = append(all, h.sendStory(rep)...)
+		all = append(all, h.sendStepTrace(rep)...)
 	}
 	if len(out.Changed) > 0 {
 		all = append(all, h.sendFindings(slices.Concat(out.Standing, out.Changed))...)
@@ -269,12 +270,13 @@ func (h *hub) sendFindings(findings []model.Finding) deliver.Sent {
 	return h.out.PutLogs(otelmap.FindingsToLogs(findings), func(lost int) { h.findingsLost.Add(int64(lost)) })
 }
 
-func (h *hub) sendStory(rep *straggler.StepReport) deliver.Sent {
+func (h *hub) sendStepTrace(rep *straggler.StepReport) deliver.Sent {
 	if !h.out.HasTraces() {
 		return nil
 	}
-	story := h.teller.Tell(rep, h.analysis.Standing())
-	return h.out.PutTraces(story, func(lost int) { h.storySpansLost.Add(int64(lost)) })
+	findings := h.analysis.Standing()
+	trace := stepmap.TraceOf(rep, findings, h.held.Take(rep, findings))
+	return h.out.PutTraces(trace, func(lost int) { h.storySpansLost.Add(int64(lost)) })
 }
 
 // sendMetrics sends all series. Nothing is lost where a consumer fails: they are cumulative, or the
@@ -287,6 +289,6 @@ func (h *hub) sendMetrics(now time.Time) deliver.Sent {
 func (h *hub) snapshot() {
 	h.seen.Store(&snapshot{
 		engine: h.analysis.Stats(), steps: h.steps, unread: h.unread, textsCut: h.textsCut, bytes: h.analysis.Bytes(),
-		opsHeld: int64(h.teller.Held()), opsDropped: h.teller.Dropped(),
+		opsHeld: int64(h.held.Held()), opsDropped: h.held.Dropped(),
 	})
 }

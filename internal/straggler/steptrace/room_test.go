@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stepmap
+package steptrace
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 
 // A sender that never repeats itself is kept from taking more than the bound, and from taking the
 // place of another job.
-func TestTeller_Flood_IsBoundedAndLeavesOthersAlone(t *testing.T) {
+func TestHolder_Flood_IsBoundedAndLeavesOthersAlone(t *testing.T) {
 	const held = 256
 	text := strings.Repeat("x", 1000)
 	for name, flood := range map[string]func(n int64) (model.Rank, model.Op){
@@ -41,20 +41,20 @@ func TestTeller_Flood_IsBoundedAndLeavesOthersAlone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			teller := NewTeller(2000, held, stragglertest.Now)
+			holder := NewHolder(2000, held, stragglertest.Now)
 			n := int64(0)
 			reports, findings := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) {
-				teller.Keep(r, ops)
+				holder.Keep(r, ops)
 				for range 16 {
 					rank, op := flood(n)
-					teller.Keep(&rank, []model.Op{op})
+					holder.Keep(&rank, []model.Op{op})
 					n++
 				}
-				require.Less(t, teller.bytes, int64(held*heldBytes+100_000), "one operation more than the bound")
+				require.Less(t, holder.bytes, int64(held*heldBytes+100_000), "one operation more than the bound")
 			})
-			spans := spansOf(teller.Tell(reports[5], findings))
+			names := namesOf(holder.Take(reports[5], findings))
 			for r := range int64(4) {
-				assert.Contains(t, spans[r], "all_reduce", "rank %d of the other job", r)
+				assert.Contains(t, names[r], "all_reduce", "rank %d of the other job", r)
 			}
 		})
 	}
@@ -65,16 +65,16 @@ func longOp(step int64, text string) model.Op {
 }
 
 // Operations that are kept twice, replaced and taken leave no bytes counted.
-func TestTeller_Tell_CountsNothingThatIsGone(t *testing.T) {
-	teller := NewTeller(2000, 1000, stragglertest.Now)
+func TestHolder_Take_CountsNothingThatIsGone(t *testing.T) {
+	holder := NewHolder(2000, 1000, stragglertest.Now)
 	reports, _ := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) {
 		for range 5 {
-			teller.Keep(r, ops)
+			holder.Keep(r, ops)
 		}
 	})
 	for _, rep := range reports {
-		teller.Tell(rep, nil)
+		holder.Take(rep, nil)
 	}
-	assert.Zero(t, teller.bytes)
-	assert.Empty(t, teller.jobs)
+	assert.Zero(t, holder.bytes)
+	assert.Empty(t, holder.jobs)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stepmap
+package steptrace
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// What a story's material holds beside texts, bytes: of maps an estimate.
+// Sizes of what is held beside texts, bytes: of maps an estimate.
 const (
 	stepBytes = 256
 	rankBytes = int64(unsafe.Sizeof(heldRank{})) + 64
@@ -38,30 +38,30 @@ func byAge(a, b *bounded.Pair[stepKey, *heldStep]) int {
 }
 
 // count adds bytes to those that are kept for a job.
-func (t *Teller) count(incarnation string, bytes int64) {
-	t.bytes += bytes
-	if t.jobs[incarnation] += bytes; t.jobs[incarnation] <= 0 {
-		delete(t.jobs, incarnation)
+func (h *Holder) count(incarnation string, bytes int64) {
+	h.bytes += bytes
+	if h.jobs[incarnation] += bytes; h.jobs[incarnation] <= 0 {
+		delete(h.jobs, incarnation)
 	}
 }
 
-func (t *Teller) full() bool { return t.held >= t.maxHeld || t.bytes >= t.maxBytes() }
+func (h *Holder) full() bool { return h.held >= h.maxHeld || h.bytes >= h.maxBytes() }
 
-func (t *Teller) maxBytes() int64 { return int64(t.maxHeld) * heldBytes }
+func (h *Holder) maxBytes() int64 { return int64(h.maxHeld) * heldBytes }
 
 // makeRoom drops the oldest quarter of the operations kept for step traces: of the job that holds more
 // than half, if there is one, else of all jobs. It returns false if that job wants the room itself.
-func (t *Teller) makeRoom(incarnation string) bool {
-	if t.holdsHalf(incarnation) { // asked first: each operation of that job comes here
+func (h *Holder) makeRoom(incarnation string) bool {
+	if h.holdsHalf(incarnation) { // asked first: each operation of that job comes here
 		return false
 	}
-	of, any := t.halfHolder()
-	for key := range t.steps.All() {
+	of, any := h.halfHolder()
+	for key := range h.steps.All() {
 		if any && key.incarnation != of {
 			continue
 		}
-		t.drop(key)
-		if t.held <= t.maxHeld*3/4 && t.bytes <= t.maxBytes()*3/4 {
+		h.drop(key)
+		if h.held <= h.maxHeld*3/4 && h.bytes <= h.maxBytes()*3/4 {
 			break
 		}
 	}
@@ -69,12 +69,12 @@ func (t *Teller) makeRoom(incarnation string) bool {
 }
 
 // holdsHalf reports whether a job holds more than half of the kept bytes.
-func (t *Teller) holdsHalf(incarnation string) bool { return t.jobs[incarnation] > t.bytes/2 }
+func (h *Holder) holdsHalf(incarnation string) bool { return h.jobs[incarnation] > h.bytes/2 }
 
 // halfHolder returns the job that holds more than half of what may be kept.
-func (t *Teller) halfHolder() (incarnation string, any bool) {
-	for incarnation := range t.jobs {
-		if t.holdsHalf(incarnation) {
+func (h *Holder) halfHolder() (incarnation string, any bool) {
+	for incarnation := range h.jobs {
+		if h.holdsHalf(incarnation) {
 			return incarnation, true
 		}
 	}
