@@ -42,7 +42,7 @@ type hub struct {
 	mu       sync.Mutex // guards what follows, and keeps output in order; no consumer is called with it
 	analysis *live.Analysis
 	held     *steptrace.Holder
-	measures *stepmap.Metrics
+	measures *live.Measures
 	measured time.Time       // when metrics were sent last
 	repeated time.Time       // when the standing findings were sent last
 	steps    int64           // that were analysed
@@ -80,7 +80,7 @@ func newHub(cfg *Config, id component.ID, set component.TelemetrySettings) (*hub
 		out:       deliver.NewOutlets(set.Logger, maxWaiting),
 		analysis:  live.NewAnalysis(cfg.Analysis.Engine(), time.Now),
 		held:      steptrace.NewHolder(cfg.StorySpans, cfg.MaxHeldSpans, time.Now),
-		measures:  stepmap.NewMetrics(cfg.MaxSeries, cfg.MaxOperations),
+		measures:  live.NewMeasures(cfg.MaxSeries, cfg.MaxOperations),
 	}
 	h.interval = kit.NewInterval(cfg.FlushInterval, h.tick)
 	h.snapshot()
@@ -283,7 +283,11 @@ func (h *hub) sendStepTrace(rep *straggler.StepReport) deliver.Sent {
 // last value is repeated.
 func (h *hub) sendMetrics(now time.Time) deliver.Sent {
 	h.measured = now
-	return h.out.PutMetrics(func() pmetric.Metrics { return h.measures.Write(now) })
+	return h.out.PutMetrics(func() pmetric.Metrics {
+		md := pmetric.NewMetrics()
+		otelmap.WriteMetrics(md, now, h.measures.All()...)
+		return md
+	})
 }
 
 func (h *hub) snapshot() {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stepmap owns how what the straggler analysis says of steps looks in
-// telemetry: annotations on spans, the step's story, and metrics. The straggler
-// processor and connector share it.
+// Package stepmap maps the reports of the straggler analysis to telemetry: annotations on spans, and step
+// traces. It keeps nothing between two calls. The straggler processor and connector share it.
 package stepmap

@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -49,7 +47,7 @@ func TestAnalysis_HostileTexts_AreBounded(t *testing.T) {
 	cfg := straggler.NewDefaultConfig()
 	cfg.MaxMemory = limit
 	a := live.NewAnalysis(cfg, stragglertest.Now)
-	measures := NewMetrics(1000, 100)
+	measures := live.NewMeasures(1000, 100)
 	var problems otelmap.Problems
 	add := func(td ptrace.Traces, step int64) {
 		for _, rep := range a.Add(otelmap.ReadOps(td, &problems)).Reports {
@@ -76,39 +74,15 @@ func TestAnalysis_HostileTexts_AreBounded(t *testing.T) {
 	require.Len(t, a.Standing(), 1)
 	assert.Equal(t, model.Some(int64(2)), a.Standing()[0].Rank)
 	labels := 0
-	for _, m := range measures.Write(time.Unix(100, 0)).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
-		for _, v := range labelsOf(m) {
-			labels++
-			require.LessOrEqual(t, len(v), cut.MaxLabel, m.Name())
-		}
-	}
-	assert.Greater(t, labels, 100, "the hostile job was measured, too")
-}
-
-// labelsOf returns the texts on the points of a metric.
-func labelsOf(m pmetric.Metric) (out []string) {
-	add := func(attrs pcommon.Map) {
-		for _, v := range attrs.All() {
-			if v.Type() == pcommon.ValueTypeStr {
-				out = append(out, v.Str())
+	for _, m := range measures.All() {
+		for p := range m.Points() {
+			for _, a := range p.Attrs() {
+				labels++
+				require.LessOrEqual(t, len(a.Text()), cut.MaxLabel, m.Name)
 			}
 		}
 	}
-	switch m.Type() {
-	case pmetric.MetricTypeSum:
-		for _, p := range m.Sum().DataPoints().All() {
-			add(p.Attributes())
-		}
-	case pmetric.MetricTypeGauge:
-		for _, p := range m.Gauge().DataPoints().All() {
-			add(p.Attributes())
-		}
-	case pmetric.MetricTypeHistogram:
-		for _, p := range m.Histogram().DataPoints().All() {
-			add(p.Attributes())
-		}
-	}
-	return out
+	assert.Greater(t, labels, 100, "the hostile job was measured, too")
 }
 
 // A finding names an operation as it is cut; its spans bear the whole name.

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stepmap
+package live
 
 import (
 	"maps"
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pmetric"
-
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/series"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
-// Metrics are the metrics of the straggler analysis. They are not safe for
+// Measures are the metrics of the straggler analysis. They are not safe for
 // concurrent use.
-type Metrics struct {
+type Measures struct {
 	stepDuration, caused, suffered, excess, divergence, frequency, offset *series.Metric
 }
 
@@ -25,10 +22,10 @@ type Metrics struct {
 // of an inference engine to a step with a checkpoint in it.
 var stepBounds = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 50, 100, 200, 500}
 
-// NewMetrics returns metrics of at most limit series each, and that of operations of
+// NewMeasures returns metrics of at most limit series each, and that of operations of
 // at most maxOps.
-func NewMetrics(limit, maxOps int) *Metrics {
-	return &Metrics{
+func NewMeasures(limit, maxOps int) *Measures {
+	return &Measures{
 		stepDuration: &series.Metric{
 			Name: semconv.MetricStepDuration, Unit: "s", Kind: series.Histogram, Limit: limit, Bounds: stepBounds,
 			Description: "Duration of a step over all ranks.",
@@ -61,7 +58,7 @@ func NewMetrics(limit, maxOps int) *Metrics {
 }
 
 // Record adds one step.
-func (m *Metrics) Record(rep *straggler.StepReport, now time.Time) {
+func (m *Measures) Record(rep *straggler.StepReport, now time.Time) {
 	job := series.Text(semconv.JobID, rep.JobID)
 	m.stepDuration.Add(now, time.Duration(rep.End-rep.Start).Seconds(), job)
 	occurred := map[string]int64{}
@@ -87,20 +84,14 @@ func (m *Metrics) Record(rep *straggler.StepReport, now time.Time) {
 	}
 }
 
-// Expire drops the series of which nothing was heard since before.
-func (m *Metrics) Expire(before time.Time) {
-	for _, metric := range m.all() {
+// Expire drops the series without a new value since before.
+func (m *Measures) Expire(before time.Time) {
+	for _, metric := range m.All() {
 		metric.Expire(before)
 	}
 }
 
-// Write returns all series.
-func (m *Metrics) Write(now time.Time) pmetric.Metrics {
-	md := pmetric.NewMetrics()
-	otelmap.WriteMetrics(md, now, m.all()...)
-	return md
-}
-
-func (m *Metrics) all() []*series.Metric {
+// All returns the metrics.
+func (m *Measures) All() []*series.Metric {
 	return []*series.Metric{m.stepDuration, m.caused, m.suffered, m.excess, m.divergence, m.frequency, m.offset}
 }
