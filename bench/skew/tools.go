@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/lockstep-otel/lockstep/internal/otelmap/skewfloor"
+	"github.com/lockstep-otel/lockstep/bench/skewfloor"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 )

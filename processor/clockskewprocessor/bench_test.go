@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/lockstep-otel/lockstep/internal/otelmap/skewfloor"
+	"github.com/lockstep-otel/lockstep/bench/skewfloor"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
