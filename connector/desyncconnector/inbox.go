@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync/watch"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/rankstate"
 )
 
 // inboxShare is the part of max_memory_mib that may wait for the watch while a job is judged.
@@ -23,7 +23,7 @@ type feed func(*watch.Watch)
 type inbox struct {
 	limit  int // bytes
 	mu     sync.Mutex
-	states otelmap.StateReader
+	states rankstate.Decoder
 	feeds  []feed
 	size   int
 	// lists are the lists of members that wait: ranks of a job share them.

@@ -66,7 +66,7 @@ func sizeOfOps(r *model.RankOps) int {
 func (b *inbox) take(of pcommon.Resource, lr plog.LogRecord, p *otelmap.Problems, now time.Time) bool {
 	switch lr.EventName() {
 	case semconv.EventRankState:
-		if s, ok := b.states.LogToRankState(of, lr, p); ok {
+		if s, ok := otelmap.LogToRankState(of, lr, &b.states, p); ok {
 			b.addState(&s, func(w *watch.Watch) { w.AddState(&s, now) })
 		}
 	case semconv.EventRankAbsent:

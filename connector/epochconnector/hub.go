@@ -31,6 +31,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/epochmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/versionmap"
+	"github.com/lockstep-otel/lockstep/internal/rankstate"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -56,7 +57,7 @@ type hub struct {
 	resume   *resume.Watch
 	lines    *logline.Watch
 	replicas *replica.Watch
-	states   otelmap.StateReader
+	states   rankstate.Decoder
 
 	// What follows is the interval's.
 	series            *measures
@@ -167,7 +168,7 @@ func (h *hub) takeState(of pcommon.Resource, lr plog.LogRecord, now time.Time) e
 		}
 		problems = otelmap.Problems{} // they are met again
 	}
-	if s, ok := h.states.LogToRankMembers(of, lr, &problems); ok {
+	if s, ok := otelmap.LogToRankMembers(of, lr, &h.states, &problems); ok {
 		h.fleet.AddState(&s, now)
 		return nil
 	}

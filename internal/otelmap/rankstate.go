@@ -46,35 +46,35 @@ func AppendRankMembers(ld plog.Logs, s *model.RankState) {
 	lr.Attributes().PutEmptyBytes(semconv.RankStateData).FromRaw(rankstate.Encode(s))
 }
 
-// StateReader reads the states of many ranks; those of one job share what they have in
-// common, which nobody must change. The zero value is ready; it is not safe for concurrent
-// use.
-type StateReader struct{ decoder rankstate.Decoder }
-
-// LogToRankState is as the function of that name.
-func (r *StateReader) LogToRankState(resource pcommon.Resource, lr plog.LogRecord, p *Problems) (model.RankState, bool) {
+// LogToRankState reads a rank's state; false where the record is another event, or none that
+// can be read. The resource names the rank, where it names one. States that are read with one decoder
+// share what they have in common; nil shares nothing.
+func LogToRankState(resource pcommon.Resource, lr plog.LogRecord, d *rankstate.Decoder, p *Problems) (model.RankState, bool) {
 	if lr.EventName() != semconv.EventRankState {
 		return model.RankState{}, false
 	}
-	return r.read(resource, lr, p)
+	return readState(resource, lr, d, p)
 }
 
-// LogToRankMembers reads which communicators a rank is a member of, from such an event or from its
-// whole state; false where the record is another event, or none that can be read.
-func (r *StateReader) LogToRankMembers(resource pcommon.Resource, lr plog.LogRecord, p *Problems) (model.RankState, bool) {
+// LogToRankMembers reads of which communicators a rank is a member, from such an event or from its
+// whole state, as LogToRankState does; false where the record is another event, or none that can be read.
+func LogToRankMembers(resource pcommon.Resource, lr plog.LogRecord, d *rankstate.Decoder, p *Problems) (model.RankState, bool) {
 	if lr.EventName() != semconv.EventRankState && lr.EventName() != semconv.EventRankMembers {
 		return model.RankState{}, false
 	}
-	return r.read(resource, lr, p)
+	return readState(resource, lr, d, p)
 }
 
-func (r *StateReader) read(resource pcommon.Resource, lr plog.LogRecord, p *Problems) (model.RankState, bool) {
+func readState(resource pcommon.Resource, lr plog.LogRecord, d *rankstate.Decoder, p *Problems) (model.RankState, bool) {
+	if d == nil {
+		d = &rankstate.Decoder{}
+	}
 	v, ok := lr.Attributes().Get(semconv.RankStateData)
 	if !ok || v.Type() != pcommon.ValueTypeBytes {
 		p.add(nil, "rank state without "+semconv.RankStateData+" was left out")
 		return model.RankState{}, false
 	}
-	s, err := r.decoder.Decode(v.Bytes().AsRaw())
+	s, err := d.Decode(v.Bytes().AsRaw())
 	if err != nil {
 		p.add(nil, "rank state was left out: "+err.Error())
 		return model.RankState{}, false
@@ -89,13 +89,6 @@ func (r *StateReader) read(resource pcommon.Resource, lr plog.LogRecord, p *Prob
 		s.Rank = of
 	}
 	return s, true
-}
-
-// LogToRankState reads a rank's state; false where the record is another event, or none that
-// can be read. The resource says whose it is, where it names a rank.
-func LogToRankState(resource pcommon.Resource, lr plog.LogRecord, p *Problems) (model.RankState, bool) {
-	var r StateReader
-	return r.LogToRankState(resource, lr, p)
 }
 
 // AppendAbsence adds to ld that there is no state of a rank. r says of which job, and what

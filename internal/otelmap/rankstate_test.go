@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/rankstate"
 )
 
 func stateOf3() model.RankState {
@@ -40,7 +41,7 @@ func TestRankStateRoundTrip(t *testing.T) {
 	AppendRankState(ld, &want)
 	res, lr := record(t, ld)
 	var p Problems
-	got, ok := LogToRankState(res, lr, &p)
+	got, ok := LogToRankState(res, lr, nil, &p)
 	require.True(t, ok)
 	assert.Equal(t, want, got)
 	assert.Empty(t, p.List())
@@ -66,17 +67,17 @@ func TestRankStateAndItsResource(t *testing.T) {
 	AppendRankState(ld, &s)
 	res, lr := record(t, ld)
 	res.Attributes().PutStr("host.name", "n1.example.org")
-	got, ok := LogToRankState(res, lr, nil)
+	got, ok := LogToRankState(res, lr, nil, nil)
 	require.True(t, ok)
 	assert.Equal(t, "n1.example.org", got.Rank.HostName)
 
-	got, ok = LogToRankState(pcommon.NewResource(), lr, nil)
+	got, ok = LogToRankState(pcommon.NewResource(), lr, nil, nil)
 	require.True(t, ok)
 	assert.Equal(t, s.Rank, got.Rank)
 
 	res.Attributes().PutInt("lockstep.rank", 4)
 	var p Problems
-	_, ok = LogToRankState(res, lr, &p)
+	_, ok = LogToRankState(res, lr, nil, &p)
 	assert.False(t, ok)
 	assert.Equal(t, int64(1), p.Count())
 }
@@ -95,11 +96,11 @@ func TestRankStateBadInput(t *testing.T) {
 		res, lr := record(t, ld)
 		damage(lr)
 		var p Problems
-		_, ok := LogToRankState(res, lr, &p)
+		_, ok := LogToRankState(res, lr, nil, &p)
 		assert.False(t, ok, name)
 		assert.Equal(t, int64(1), p.Count(), name)
 	}
-	_, ok := LogToRankState(pcommon.NewResource(), plog.NewLogRecord(), nil)
+	_, ok := LogToRankState(pcommon.NewResource(), plog.NewLogRecord(), nil, nil)
 	assert.False(t, ok)
 }
 
@@ -166,11 +167,11 @@ func FuzzLogToRankState(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var reader StateReader
+		var shared rankstate.Decoder
 		for _, rl := range ld.ResourceLogs().All() {
 			for _, sl := range rl.ScopeLogs().All() {
 				for _, lr := range sl.LogRecords().All() {
-					if s, ok := reader.LogToRankState(rl.Resource(), lr, nil); ok {
+					if s, ok := LogToRankState(rl.Resource(), lr, &shared, nil); ok {
 						AppendRankState(plog.NewLogs(), &s)
 					}
 					LogToAbsence(rl.Resource(), lr, nil)
@@ -190,15 +191,13 @@ func TestRankMembers(t *testing.T) {
 		ld := plog.NewLogs()
 		event(ld, &want)
 		res, lr := record(t, ld)
-		var r StateReader
-		got, ok := r.LogToRankMembers(res, lr, nil)
+		got, ok := LogToRankMembers(res, lr, nil, nil)
 		assert.True(t, ok)
 		assert.Equal(t, want.Comms[0].Members, got.Comms[0].Members)
 		assert.Equal(t, want.Rank, got.Rank)
-		_, ok = LogToRankState(res, lr, nil)
+		_, ok = LogToRankState(res, lr, nil, nil)
 		assert.Equal(t, lr.EventName() == "lockstep.rank.state", ok)
 	}
-	var r StateReader
-	_, ok := r.LogToRankMembers(pcommon.NewResource(), plog.NewLogRecord(), nil)
+	_, ok := LogToRankMembers(pcommon.NewResource(), plog.NewLogRecord(), nil, nil)
 	assert.False(t, ok)
 }

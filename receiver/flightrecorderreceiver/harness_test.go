@@ -120,7 +120,7 @@ func (b *bench) events(t *testing.T) events {
 	var p otelmap.Problems
 	each(b.logs.AllLogs(), func(res pcommon.Resource, lr plog.LogRecord) {
 		assert.NotZero(t, lr.ObservedTimestamp())
-		if s, ok := otelmap.LogToRankState(res, lr, &p); ok {
+		if s, ok := otelmap.LogToRankState(res, lr, nil, &p); ok {
 			e.states[s.Rank.Rank] = append(e.states[s.Rank.Rank], s)
 		}
 		if r, a, ok := otelmap.LogToAbsence(res, lr, &p); ok {

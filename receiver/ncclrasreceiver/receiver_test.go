@@ -106,7 +106,7 @@ func (b *bench) each(fn func(plog.ResourceLogs, plog.LogRecord)) {
 
 func (b *bench) states() (out []model.RankState) {
 	b.each(func(rl plog.ResourceLogs, lr plog.LogRecord) {
-		if s, ok := otelmap.LogToRankState(rl.Resource(), lr, nil); ok {
+		if s, ok := otelmap.LogToRankState(rl.Resource(), lr, nil, nil); ok {
 			out = append(out, s)
 		}
 	})

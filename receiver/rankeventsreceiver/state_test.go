@@ -22,7 +22,7 @@ func (b *bench) states(t *testing.T) (out []model.RankState) {
 			for _, sl := range rl.ScopeLogs().All() {
 				for _, lr := range sl.LogRecords().All() {
 					var p otelmap.Problems
-					if s, ok := otelmap.LogToRankState(rl.Resource(), lr, &p); ok {
+					if s, ok := otelmap.LogToRankState(rl.Resource(), lr, nil, &p); ok {
 						out = append(out, s)
 					}
 					require.Empty(t, p.List())
