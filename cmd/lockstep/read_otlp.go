@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/otlpfile"
 	"github.com/lockstep-otel/lockstep/cmd/lockstep/internal/sniff"
+	"github.com/lockstep-otel/lockstep/internal/intake/stepless"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
@@ -39,8 +40,9 @@ func (otlpReader) readFile(ctx context.Context, f input, to *analysis) {
 	}
 	defer func() { _ = closer.Close() }()
 	var spans otelmap.Problems // of the whole file, equal ones once
+	var seen stepless.Ranks
 	err = otlpfile.Read(ctx, sniff.SkipBOM(content), otlpfile.DefaultLimit,
-		func(td ptrace.Traces) { to.addTraces(td, &spans) },
+		func(td ptrace.Traces) { to.addTraces(td, &spans, &seen) },
 		func(bad otlpfile.Fault) {
 			faults++
 			to.problems.add(f.path, bad.Offset, bad.Err)
@@ -49,7 +51,7 @@ func (otlpReader) readFile(ctx context.Context, f input, to *analysis) {
 		faults++
 		to.problems.add(f.path, -1, fmt.Errorf("read file: %w", err))
 	}
-	for _, p := range append(spans.List(), spans.Stepless()...) {
+	for _, p := range append(spans.List(), seen.Problems()...) {
 		p.File = f.path
 		to.problems.put(p)
 	}
@@ -61,9 +63,10 @@ func (otlpReader) readFile(ctx context.Context, f input, to *analysis) {
 }
 
 // addTraces hands the operations of one batch to the engine.
-func (a *analysis) addTraces(td ptrace.Traces, faults *otelmap.Problems) {
+func (a *analysis) addTraces(td ptrace.Traces, faults *otelmap.Problems, seen *stepless.Ranks) {
 	for part := range parts(td, batchOps) {
 		byRank := otelmap.ReadOps(part, faults)
+		seen.Add(byRank)
 		for i := range byRank {
 			a.add(byRank[i].Rank, byRank[i].Ops)
 		}

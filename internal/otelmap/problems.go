@@ -16,17 +16,15 @@ import (
 // on 5 ranks, more than a person reads. What is beyond is still counted.
 const maxProblems = 256
 
-// Problems collects what could not be read, equal faults as one with a count.
-// The zero value is ready; a nil *Problems drops what it is told.
+// Problems collects what could not be read, equal faults as one with a count. It is the caller's, who
+// decides over how much input it collects; at most maxProblems faults are kept apart. The zero value is
+// ready; a nil *Problems drops what is added.
 type Problems struct {
 	kinds    map[problemKey]*problemKind
 	order    []problemKey
 	overflow int64 // beyond maxProblems
 	doubted  int64 // of these, what was read all the same
 	cut      int64 // texts
-
-	ranks     map[rankKey]*stepSeen
-	seenOrder []*stepSeen
 }
 
 type problemKey struct {

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lockstep-otel/lockstep/internal/intake/stepless"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
@@ -76,7 +77,9 @@ func spanKind(k model.OpKind) ptrace.SpanKind {
 func TracesToOps(td ptrace.Traces) ([]model.RankOps, []model.Problem) {
 	var p Problems
 	ranks := ReadOps(td, &p)
-	return ranks, append(p.List(), p.Stepless()...)
+	var seen stepless.Ranks
+	seen.Add(ranks)
+	return ranks, append(p.List(), seen.Problems()...)
 }
 
 // ReadOps is TracesToOps for callers that count problems over many batches, of
@@ -86,12 +89,7 @@ func ReadOps(td ptrace.Traces, p *Problems) []model.RankOps {
 	for _, rs := range td.ResourceSpans().All() {
 		g.addResource(rs, p)
 	}
-	ranks := slices.DeleteFunc(g.ranks, func(r model.RankOps) bool { return len(r.Ops) == 0 })
-	for i := range ranks {
-		r := &ranks[i].Rank
-		p.seen(rankKey{r.JobID, r.Incarnation, r.Rank}, ranks[i].Ops)
-	}
-	return ranks
+	return slices.DeleteFunc(g.ranks, func(r model.RankOps) bool { return len(r.Ops) == 0 })
 }
 
 type rankKey struct {

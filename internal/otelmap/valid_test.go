@@ -110,20 +110,3 @@ func TestRankWithoutSteps(t *testing.T) {
 	_, problems = TracesToOps(OpsToTraces(&model.Rank{Rank: 1}, []model.Op{outside}))
 	assert.Empty(t, problems, "a batch of what lies outside of steps")
 }
-
-// Over many batches a rank is told of only where none of them has a step.
-func TestStepsInAnotherBatch(t *testing.T) {
-	var p Problems
-	inStep, outside := model.Op{Kind: model.KindCompute, Step: model.Some(int64(3))}, model.Op{Kind: model.KindCompute}
-	for _, b := range []model.RankOps{
-		{Rank: model.Rank{Rank: 0}, Ops: []model.Op{outside}},
-		{Rank: model.Rank{Rank: 1}, Ops: []model.Op{outside}},
-		{Rank: model.Rank{Rank: 0}, Ops: []model.Op{inStep}},
-		{Rank: model.Rank{Rank: 1}, Ops: []model.Op{outside}},
-	} {
-		ReadOps(OpsToTraces(&b.Rank, b.Ops), &p)
-	}
-	require.Len(t, p.Stepless(), 1)
-	assert.Contains(t, p.Stepless()[0].What, "compare rank 1: got no lockstep.step on any of 2 operations")
-	assert.Zero(t, p.Count())
-}
