@@ -199,7 +199,7 @@ func (p *annotating) annotate(out live.Outcome, td ptrace.Traces) {
 	p.steps += int64(len(out.Reports))
 	// Of a step that is not complete, findings of former steps say something all the same.
 	if standing := p.analysis.Standing(); len(out.Reports) > 0 || len(standing) > 0 {
-		stepmap.NewAnnotator(out.Reports, standing, p.cfg.Histograms).Annotate(td)
+		stepmap.Annotate(td, out.Reports, standing, p.cfg.Histograms)
 	}
 	p.snapshot()
 }

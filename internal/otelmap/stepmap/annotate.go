@@ -16,10 +16,9 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
-// Annotator writes on spans what the reports say of them.
-type Annotator struct {
-	// Histograms adds the durations per operation key to step spans.
-	Histograms bool
+// annotator has the reports and findings of one call by the spans and ranks that they are about.
+type annotator struct {
+	histograms bool // adds the durations per operation key to step spans
 
 	notes map[model.SpanRef]straggler.Note
 	ranks map[model.SpanRef]*straggler.RankStep // by step span
@@ -31,10 +30,16 @@ type place struct {
 	rank        int64
 }
 
-// NewAnnotator indexes reports and the findings that stand.
-func NewAnnotator(reports []*straggler.StepReport, findings []model.Finding, histograms bool) *Annotator {
-	a := &Annotator{
-		Histograms: histograms,
+// Annotate writes on every span of td what the reports and the open findings have about it; with
+// histograms, it adds the durations per operation key to step spans. Spans that are no operations are left
+// as they are.
+func Annotate(td ptrace.Traces, reports []*straggler.StepReport, findings []model.Finding, histograms bool) {
+	newAnnotator(reports, findings, histograms).annotateAll(td)
+}
+
+func newAnnotator(reports []*straggler.StepReport, findings []model.Finding, histograms bool) *annotator {
+	a := &annotator{
+		histograms: histograms,
 		notes:      map[model.SpanRef]straggler.Note{},
 		ranks:      map[model.SpanRef]*straggler.RankStep{},
 		found:      map[place]*accusation{},
@@ -55,7 +60,7 @@ func NewAnnotator(reports []*straggler.StepReport, findings []model.Finding, his
 
 // find notes a finding for every rank that it names or lists. Of several about one
 // rank, the most pointed is told, and of these the most costly.
-func (a *Annotator) find(f *model.Finding) {
+func (a *annotator) find(f *model.Finding) {
 	if f.Kind != model.FindingStraggler {
 		return
 	}
@@ -102,9 +107,7 @@ func pointed(f *model.Finding) int {
 	return 2
 }
 
-// Annotate writes on every span of td that the reports know. Spans of others
-// are left as they are.
-func (a *Annotator) Annotate(td ptrace.Traces) {
+func (a *annotator) annotateAll(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		rank, ok := otelmap.ResourceToRank(rs.Resource(), nil)
 		if !ok {
@@ -119,7 +122,7 @@ func (a *Annotator) Annotate(td ptrace.Traces) {
 	}
 }
 
-func (a *Annotator) annotate(rank *model.Rank, found *accusation, s ptrace.Span) {
+func (a *annotator) annotate(rank *model.Rank, found *accusation, s ptrace.Span) {
 	kind, ok := otelmap.KindOf(s)
 	if !ok {
 		return
@@ -163,7 +166,7 @@ func annotateMember(n straggler.Note, self model.SpanRef, s ptrace.Span) {
 // names or lists the rank, its id, class and the excess: of this step once it was
 // analysed, else what the finding found typical. Without a finding nothing accuses: half
 // of all ranks are above the median.
-func (a *Annotator) annotateStep(ref model.SpanRef, found *accusation, s ptrace.Span) {
+func (a *annotator) annotateStep(ref model.SpanRef, found *accusation, s ptrace.Span) {
 	r := a.ranks[ref]
 	if r != nil {
 		if sum := a.summary(r); otelmap.ReadSummary(s, nil).Ops <= sum.Ops {
@@ -202,7 +205,7 @@ func excessOf(class string, r *straggler.RankStep) (sum model.Optional[float64])
 	return sum
 }
 
-func (a *Annotator) summary(r *straggler.RankStep) otelmap.Summary {
+func (a *annotator) summary(r *straggler.RankStep) otelmap.Summary {
 	sec := time.Duration.Seconds
 	sum := otelmap.Summary{
 		Compute: sec(r.Split.Compute), ComputeOverlapped: sec(r.Split.ComputeOverlapped),
@@ -210,7 +213,7 @@ func (a *Annotator) summary(r *straggler.RankStep) otelmap.Summary {
 		LaunchIdle: sec(r.Split.LaunchIdle), DependencyIdle: sec(r.Split.DependencyIdle), Copy: sec(r.Split.Copy),
 		Ops: int64(r.Ops), Collectives: int64(r.Collectives),
 	}
-	if a.Histograms {
+	if a.histograms {
 		sum.Histograms = otelmap.MarshalHistograms(r.Durations)
 	}
 	return sum

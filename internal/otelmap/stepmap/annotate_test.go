@@ -49,7 +49,7 @@ func TestAnnotate(t *testing.T) {
 			otelmap.AppendOps(td, r, ops)
 		}
 	})
-	NewAnnotator(reports, findings, true).Annotate(td)
+	Annotate(td, reports, findings, true)
 	spans := spansOf(td)
 	last := spans[2]["all_reduce"]
 
@@ -98,7 +98,7 @@ func TestAnnotateWithoutAReport(t *testing.T) {
 		}
 	})
 	require.Equal(t, "gemm", findings[0].Op)
-	NewAnnotator(nil, findings, true).Annotate(td)
+	Annotate(td, nil, findings, true)
 	spans := spansOf(td)
 	assert.Equal(t, "compute", attr(t, spans[2]["step"], "lockstep.straggler.class"))
 	assert.Equal(t, findings[0].ID, attr(t, spans[2]["step"], "lockstep.finding.id"))
@@ -131,7 +131,7 @@ func TestTheMostPointedFindingIsWritten(t *testing.T) {
 				otelmap.AppendOps(td, r, ops)
 			}
 		})
-		NewAnnotator(reports, findings, false).Annotate(td)
+		Annotate(td, reports, findings, false)
 		spans := spansOf(td)
 		for r, want := range map[int64]string{0: "stage", 1: "node", 2: "much", 3: "stage"} {
 			assert.Equal(t, want, attr(t, spans[r]["step"], "lockstep.finding.id"))
@@ -162,7 +162,7 @@ func TestTheSummaryOfMoreOperationsStays(t *testing.T) {
 				source := otelmap.Summary{Compute: 9, Ops: tc.ops, Histograms: "the source's"}
 				otelmap.WriteSummary(&source, by["step"])
 			}
-			NewAnnotator(reports, findings, true).Annotate(td)
+			Annotate(td, reports, findings, true)
 			step := spans[2]["step"]
 			assert.InDelta(t, tc.want, attr(t, spans[0]["step"], "lockstep.summary.compute"), 1e-6)
 			assert.Equal(t, tc.ops == 3, attr(t, step, "lockstep.summary.histograms") == "the source's")
@@ -174,11 +174,10 @@ func TestTheSummaryOfMoreOperationsStays(t *testing.T) {
 func TestAnnotatingTwiceChangesNothing(t *testing.T) {
 	td := ptrace.NewTraces()
 	reports, findings := stragglertest.SlowRank2(t, func(r *model.Rank, ops []model.Op) { otelmap.AppendOps(td, r, ops) })
-	a := NewAnnotator(reports, findings, true)
-	a.Annotate(td)
+	Annotate(td, reports, findings, true)
 	once := ptrace.NewTraces()
 	td.CopyTo(once)
-	a.Annotate(td)
+	Annotate(td, reports, findings, true)
 	assert.Equal(t, once, td)
 }
 
@@ -193,6 +192,6 @@ func TestForeignSpansAreLeftAlone(t *testing.T) {
 	before := ptrace.NewTraces()
 	td.CopyTo(before)
 	reports, findings := stragglertest.SlowRank2(t, func(*model.Rank, []model.Op) {})
-	NewAnnotator(reports, findings, true).Annotate(td)
+	Annotate(td, reports, findings, true)
 	assert.Equal(t, before, td)
 }

@@ -92,9 +92,9 @@ func TestAnnotate_LongName_IsFound(t *testing.T) {
 	td := otelmap.OpsToTraces(&rank, stragglertest.Ops(1, 10))
 	span := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	span.SetName(name)
-	NewAnnotator(nil, []model.Finding{{
+	Annotate(td, nil, []model.Finding{{
 		Kind: model.FindingStraggler, Incarnation: "i", ID: "f", Class: model.ClassCompute, Rank: model.Some(int64(2)), Op: cut.Bytes(name, cut.MaxName),
-	}}, false).Annotate(td)
+	}}, false)
 	class, ok := span.Attributes().Get(semconv.StragglerClass)
 	require.True(t, ok)
 	assert.Equal(t, model.ClassCompute, class.Str())

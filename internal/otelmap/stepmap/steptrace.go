@@ -24,6 +24,6 @@ func TraceOf(rep *straggler.StepReport, findings []model.Finding, of steptrace.T
 		JobName: rep.JobName, JobID: rep.JobID, Incarnation: rep.Incarnation, Step: rep.Step, Start: rep.Start, End: rep.End,
 		Omitted: of.Omitted, Limit: of.Limit,
 	}, td)
-	NewAnnotator([]*straggler.StepReport{rep}, findings, false).Annotate(td)
+	Annotate(td, []*straggler.StepReport{rep}, findings, false)
 	return td
 }
