@@ -10,6 +10,9 @@
 // that can not be true (of an unknown kind, a negative rank or step, an end
 // before its start) is left out, and so is an attribute of the wrong type; all
 // are counted and reported as problems, never as a failure.
+//
+// The package keeps nothing between two calls. What lives longer is the caller's, who passes it: Problems,
+// and the decoder by which the states of many ranks share lists.
 package otelmap
 
 // ScopeName is the instrumentation scope of what this package writes.

@@ -75,6 +75,27 @@ func TestIncident_ImportsNoAnalysis(t *testing.T) {
 	}
 }
 
+// The mapping keeps nothing between two calls: it has no maps with limits, no life cycle of findings and no
+// locks, and of the engines it knows those whose types it maps.
+func TestMapping_KeepsNoState(t *testing.T) {
+	mapped := map[string][]string{
+		"internal/otelmap":         {"internal/rankstate", "internal/intake/stepless"}, // the caller's decoder; the problems of one batch
+		"internal/otelmap/skewmap": {"internal/causality"},
+		"internal/otelmap/stepmap": {"internal/straggler", "internal/straggler/steptrace"},
+	}
+	for _, from := range packagesBelow(t, "internal/otelmap") {
+		imported := importsIn(t, filepath.Join(root, from))
+		for _, kept := range []string{"sync", "sync/atomic", ownModule + "/internal/bounded", ownModule + "/internal/finding"} {
+			assert.NotContains(t, imported, kept, "imports of %s", from)
+		}
+		for _, to := range ownImports(t, from) {
+			if layers.Of(to) == "engines" {
+				assert.Contains(t, mapped[from], to, "%s imports an engine that it does not map", from)
+			}
+		}
+	}
+}
+
 // What every engine may use knows no engine.
 func TestStats_ImportsNothingOfTheProject(t *testing.T) {
 	assert.Empty(t, importsOf(t, "internal/stats"))
