@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -13,10 +14,12 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // ShutdownLimit is how long a component's Shutdown waits for its next components. The
@@ -39,12 +42,13 @@ var ErrClosed = errors.New("the component stops, and the next component does not
 
 // Gate stands between a component and its next components. It lets the component stop while
 // one of them blocks, even one that ignores its context: the call continues in its own
-// goroutine, which has only the data that the next component owns anyway. It is safe for
-// concurrent use.
+// goroutine, which has only the data that the next component owns anyway. A next component that
+// panics refuses the data for good. A gate is safe for concurrent use.
 type Gate struct {
 	log      *zap.Logger
 	stopping atomic.Bool // calls that begin are the last
 	gaveLast atomic.Bool // one of the last was taken
+	panicked atomic.Bool // a panic was logged
 	//nolint:containedctx // it is the gate's to end
 	early   context.Context
 	hurried chan struct{} // closed when those that began before are cancelled
@@ -137,7 +141,7 @@ func (c *gated) pass(ctx context.Context, signal string, items int, call func(co
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- call(ctx) }()
+	go func() { g.guard(signal, done, func() error { return call(ctx) }) }()
 	if err, ok := g.await(done, last, cancel); ok {
 		if last && err == nil && items > 0 {
 			g.gaveLast.Store(true)
@@ -147,6 +151,33 @@ func (c *gated) pass(ctx context.Context, signal string, items int, call func(co
 	c.behind.Store(true)
 	g.lose(items, signal)
 	return ErrClosed
+}
+
+// guard makes a call and sends its error. A next component that panics refuses the data for good, and does not
+// end the collector: the goroutine is the gate's, so that nothing of the collector's own would recover.
+func (g *Gate) guard(signal string, done chan<- error, call func() error) {
+	err := errGone
+	defer func() {
+		if text := recover(); text != nil {
+			err = consumererror.NewPermanent(fmt.Errorf("pass on %s: the next component panicked: %v", signal, text))
+			g.logPanic(signal, text)
+		}
+		done <- err
+	}()
+	err = call()
+}
+
+// errGone is the error of a call that ended its goroutine.
+var errGone = consumererror.NewPermanent(errors.New("the next component ended the goroutine of its call"))
+
+// logPanic logs the first panic of a gate with its stack, and further ones at the debug level.
+func (g *Gate) logPanic(signal string, text any) {
+	level := zapcore.DebugLevel
+	if !g.panicked.Swap(true) {
+		level = zapcore.ErrorLevel
+	}
+	g.log.Log(level, "The next component panicked: what it was given counts as refused for good",
+		zap.String("signal", signal), zap.Any("panic", text), zap.ByteString("stack", debug.Stack()))
 }
 
 // await returns what comes of a call; false where the call is left behind. Unless it is one of the

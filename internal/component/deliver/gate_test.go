@@ -4,6 +4,7 @@ package deliver_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -233,4 +234,42 @@ func TestGate_Stops_EarlyContextEndsFirst(t *testing.T) {
 		require.NoError(t, last.Err())
 		require.NoError(t, stopped())
 	})
+}
+
+// A panic is a refusal for good of what was given, and logged with its stack once.
+func TestGate_NextPanics_RefusedForGood(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	g := deliver.NewGate(zap.New(core))
+	sink, calls := &consumertest.TracesSink{}, 0
+	next, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
+		if calls++; calls < 3 {
+			panic("index out of range")
+		}
+		return sink.ConsumeTraces(ctx, td)
+	})
+	require.NoError(t, err)
+	to := g.Traces(next)
+	for range 2 {
+		err := to.ConsumeTraces(t.Context(), spans(2))
+		require.ErrorContains(t, err, "pass on traces: the next component panicked: index out of range")
+		require.True(t, deliver.IsPermanent(err))
+	}
+	require.NoError(t, to.ConsumeTraces(t.Context(), spans(2)), "a panic is of the data, not of the next component")
+	assert.Equal(t, 2, sink.SpanCount())
+	require.Equal(t, 2, logs.Len())
+	assert.Equal(t, []zapcore.Level{zapcore.ErrorLevel, zapcore.DebugLevel}, []zapcore.Level{logs.All()[0].Level, logs.All()[1].Level})
+	assert.Contains(t, logs.All()[0].ContextMap()["stack"], "gate_test.go")
+	_, stopped := g.Stop(t.Context())
+	require.NoError(t, stopped(), "it was refused, and no call is left behind")
+}
+
+// A next component that ends the goroutine of its call is not waited for.
+func TestGate_NextEndsItsGoroutine_RefusedForGood(t *testing.T) {
+	g, _ := newGate()
+	next, err := consumer.NewLogs(func(context.Context, plog.Logs) error {
+		runtime.Goexit()
+		return nil
+	})
+	require.NoError(t, err)
+	require.True(t, deliver.IsPermanent(g.Logs(next).ConsumeLogs(t.Context(), records(1))))
 }
