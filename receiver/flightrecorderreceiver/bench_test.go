@@ -39,7 +39,10 @@ func BenchmarkNode(b *testing.B) {
 	cfg.AllRanks = true
 	h, err := newHub(metadatatest.NewSettings(tel), cfg)
 	require.NoError(b, err)
-	h.out.ctx, h.out.logs, h.out.traces, h.out.metrics = b.Context(), consumertest.NewNop(), consumertest.NewNop(), consumertest.NewNop()
+	h.out.ctx = b.Context()
+	h.out.logsTo(consumertest.NewNop())
+	h.out.tracesTo(consumertest.NewNop())
+	h.out.metricsTo(consumertest.NewNop())
 	b.ReportAllocs()
 	b.SetBytes(bytes)
 	for b.Loop() {

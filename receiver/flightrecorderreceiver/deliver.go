@@ -4,7 +4,6 @@ package flightrecorderreceiver
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
@@ -23,26 +22,42 @@ import (
 	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver/internal/metadata"
 )
 
-// format is the name of what is received in the collector's own telemetry.
-const format = "flight_recorder"
-
 // delivery hands on what the hub has read. The consumers are set before it is used; then one
 // goroutine uses it.
 type delivery struct {
+	*deliver.Receiver
 	cfg       *Config
-	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	obs       *receiverhelper.ObsReport
-	gate      *deliver.Gate
-	logs      consumer.Logs // nil where no pipeline takes them
-	traces    consumer.Traces
-	metrics   consumer.Metrics
+	logs      *deliver.Sender[plog.Logs] // nil where no pipeline takes them
+	traces    *deliver.Sender[ptrace.Traces]
+	metrics   *deliver.Sender[pmetric.Metrics]
 	opens     frwatch.Opens
 
 	//nolint:containedctx // a poll's calls have no context of their own
-	ctx  context.Context
-	last bool // what is refused now is not offered again
+	ctx context.Context
 }
+
+func newDelivery(set receiver.Settings, cfg *Config, telemetry *metadata.TelemetryBuilder) (*delivery, error) {
+	to, err := deliver.NewReceiver(set, deliver.ReceiverConfig{
+		Transport: "file", Format: "flight_recorder", Retry: cfg.RetryOnFailure, Retried: telemetry.ReceiverFlightRecorderDeliveryRetries.Add,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &delivery{Receiver: to, cfg: cfg, telemetry: telemetry}, nil
+}
+
+func (d *delivery) logsTo(next consumer.Logs) {
+	d.logs = d.Logs(next, &deliver.Counts{What: "Events", Dropped: d.telemetry.ReceiverFlightRecorderEventsDropped.Add})
+}
+
+func (d *delivery) tracesTo(next consumer.Traces) {
+	d.traces = d.Traces(next, &deliver.Counts{
+		What: "Operations", Emitted: d.telemetry.ReceiverFlightRecorderOperationsEmitted.Add, Dropped: d.telemetry.ReceiverFlightRecorderOperationsDropped.Add,
+	})
+}
+
+func (d *delivery) metricsTo(next consumer.Metrics) { d.metrics = d.Metrics(next) }
 
 // incident hands on the states of ranks, what they have open, and who is absent, of whom of
 // says the job.
@@ -97,26 +112,12 @@ func (d *delivery) open(s *model.RankState, began, now time.Time) {
 
 // events hands on a batch of events, and reports whether it was taken.
 func (d *delivery) events(n int, build func(plog.Logs)) bool {
-	ctx := d.obs.StartLogsOp(d.ctx)
-	left, err := deliver.Logs(ctx, d.retry(), d.logs, n, func() plog.Logs {
+	return d.logs.Send(d.ctx, n, func() plog.Logs {
 		ld := plog.NewLogs()
 		build(ld)
 		observed(ld, pcommon.NewTimestampFromTime(time.Now()))
 		return ld
-	})
-	d.obs.EndLogsOp(ctx, format, n, err)
-	if err != nil {
-		d.telemetry.ReceiverFlightRecorderEventsDropped.Add(d.ctx, int64(left))
-		d.logRefusal("Events refused by the next component", err, zap.Int("events", left))
-	}
-	return err == nil
-}
-
-// logRefusal logs a refusal. What a closed gate refuses is logged once, at the end.
-func (d *delivery) logRefusal(message string, err error, fields ...zap.Field) {
-	if !errors.Is(err, deliver.ErrClosed) {
-		d.log.Error(message, append(fields, zap.Error(err))...)
-	}
+	}).Err == nil
 }
 
 // observed stamps the events that do not say when they happened.
@@ -134,25 +135,9 @@ func observed(ld plog.Logs, now pcommon.Timestamp) {
 
 // ops hands on operations of one rank.
 func (d *delivery) ops(rank *model.Rank, ops []model.Op) {
-	if d.traces == nil {
-		return
-	}
 	for part := range slices.Chunk(ops, d.cfg.BatchOps) {
-		ctx := d.obs.StartTracesOp(d.ctx)
-		left, err := deliver.Traces(ctx, d.retry(), d.traces, len(part), func() ptrace.Traces { return otelmap.OpsToTraces(rank, part) })
-		d.obs.EndTracesOp(ctx, format, len(part), err)
-		d.telemetry.ReceiverFlightRecorderOperationsEmitted.Add(d.ctx, int64(len(part)-left))
-		if err != nil {
-			d.telemetry.ReceiverFlightRecorderOperationsDropped.Add(d.ctx, int64(left))
-			d.logRefusal("Operations refused by the next component", err, zap.Int64("rank", rank.Rank), zap.Int("operations", left))
-		}
+		d.traces.Send(d.ctx, len(part), func() ptrace.Traces { return otelmap.OpsToTraces(rank, part) }, zap.Int64("rank", rank.Rank))
 	}
-}
-
-func (d *delivery) retry() deliver.Retry {
-	return deliver.Retry{Config: d.cfg.RetryOnFailure, Once: d.last, Retried: func(ctx context.Context) {
-		d.telemetry.ReceiverFlightRecorderDeliveryRetries.Add(ctx, 1)
-	}}
 }
 
 // sendMetrics sends the series that changed. Refused, they are sent with the next poll: they
@@ -163,13 +148,5 @@ func (d *delivery) sendMetrics(r *recorded, now time.Time) {
 	}
 	md := pmetric.NewMetrics()
 	r.write(md, now)
-	points := md.DataPointCount()
-	ctx := d.obs.StartMetricsOp(d.ctx)
-	err := d.metrics.ConsumeMetrics(ctx, md)
-	d.obs.EndMetricsOp(ctx, format, points, err)
-	if err != nil {
-		d.log.Warn("Metrics refused by the next component", zap.Error(err))
-		return
-	}
-	r.changed = false
+	r.changed = d.metrics.Once(d.ctx, md).Kept
 }

@@ -30,15 +30,15 @@ func NewFactory() receiver.Factory {
 var hubs kit.Map[*Config, *hub]
 
 func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
-	return face(set, cfg, func(d *delivery) { d.logs = d.gate.Logs(next) })
+	return face(set, cfg, func(d *delivery) { d.logsTo(next) })
 }
 
 func createTraces(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
-	return face(set, cfg, func(d *delivery) { d.traces = d.gate.Traces(next) })
+	return face(set, cfg, func(d *delivery) { d.tracesTo(next) })
 }
 
 func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
-	return face(set, cfg, func(d *delivery) { d.metrics = d.gate.Metrics(next) })
+	return face(set, cfg, func(d *delivery) { d.metricsTo(next) })
 }
 
 func face(set receiver.Settings, cfg component.Config, attach func(*delivery)) (*dumpReceiver, error) {

@@ -12,12 +12,10 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/component/health"
 	"github.com/lockstep-otel/lockstep/internal/flightrecorder"
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
@@ -72,11 +70,9 @@ func newHub(set receiver.Settings, cfg *Config) (*hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
-	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-		ReceiverID: set.ID, Transport: "file", LongLivedCtx: true, ReceiverCreateSettings: set,
-	})
+	out, err := newDelivery(set, cfg, telemetry)
 	if err != nil {
-		return nil, fmt.Errorf("create telemetry of what was received: %w", err)
+		return nil, err
 	}
 	name, err := cfg.nameFunc()
 	if err != nil {
@@ -87,8 +83,7 @@ func newHub(set receiver.Settings, cfg *Config) (*hub, error) {
 		return nil, fmt.Errorf("read ranks: %w", err)
 	}
 	h := &hub{
-		cfg: cfg, set: set, log: set.Logger, telemetry: telemetry, finished: make(chan struct{}),
-		out:     &delivery{cfg: cfg, log: set.Logger, telemetry: telemetry, obs: obs, gate: deliver.NewGate(set.Logger)},
+		cfg: cfg, set: set, log: set.Logger, telemetry: telemetry, finished: make(chan struct{}), out: out,
 		finder:  frwatch.Finder{Include: cfg.patterns(), Exclude: cfg.Exclude, Name: name, MaxFiles: cfg.MaxFiles},
 		tracker: frwatch.Tracker{Settle: cfg.Settle, MaxAge: cfg.MaxAge},
 		jobs:    frwatch.Jobs{ID: jobID(cfg), Window: cfg.Window},
@@ -165,7 +160,7 @@ func (h *hub) end(ctx context.Context) error {
 	if h.cancel == nil {
 		return nil
 	}
-	last, stopped := h.out.gate.Stop(ctx)
+	last, stopped := h.out.Stop(ctx)
 	err := h.server.stop(last)
 	h.cancel()
 	h.puller.stop()
@@ -174,7 +169,7 @@ func (h *hub) end(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.Join(err, stopped(), fmt.Errorf("stop reading dumps: %w", ctx.Err()))
 	}
-	h.out.ctx, h.out.last = last, true
+	h.out.ctx = last
 	h.look(time.Now())
 	h.tell(h.incidents.End(false), true)
 	h.tell(h.pulls.End(false), false)

@@ -33,7 +33,8 @@ func BenchmarkReadOnce(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r.traces, r.metrics = consumertest.NewNop(), consumertest.NewNop()
+		r.tracesTo(consumertest.NewNop())
+		r.metrics = r.out.Metrics(consumertest.NewNop())
 		if err := r.begin(b.Context(), host{}); err != nil {
 			b.Fatal(err)
 		}

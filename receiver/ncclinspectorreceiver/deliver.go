@@ -3,12 +3,9 @@
 package ncclinspectorreceiver
 
 import (
-	"context"
-	"errors"
-
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/inspector"
@@ -16,8 +13,18 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
-// format is the name of what is received in the collector's own telemetry.
-const format = "nccl_inspector"
+func (rd *reader) tracesTo(next consumer.Traces) {
+	rd.traces = rd.out.Traces(next, &deliver.Counts{
+		What: "Operations", Keeps: rd.keeps,
+		Emitted: rd.telemetry.ReceiverNcclInspectorOperationsEmitted.Add, Dropped: rd.telemetry.ReceiverNcclInspectorOperationsDropped.Add,
+	})
+}
+
+// keeps reports whether operations that were refused are given again: at the end, since this reader was told to
+// stop, or by the next run, which reads their lines again.
+func (rd *reader) keeps(err error) bool {
+	return !deliver.IsPermanent(err) && (rd.last && rd.store.lasting() || !rd.last && rd.told())
+}
 
 // sink gathers what processes tell of, and hands it on in batches.
 type sink struct {
@@ -49,7 +56,7 @@ func (s *sink) Odd(why string, n int64) { s.rd.odd(why, n) }
 
 func (s *sink) flush() {
 	rd := s.rd
-	if s.ops == 0 || (rd.ctx.Err() != nil && !rd.last) {
+	if s.ops == 0 || (rd.told() && !rd.last) {
 		return // finish hands on what there is
 	}
 	batch, ops := s.batch, s.ops
@@ -57,35 +64,20 @@ func (s *sink) flush() {
 	if rd.interrupted {
 		return
 	}
-	ctx := rd.obs.StartTracesOp(rd.ctx)
-	left, err := deliver.Traces(ctx, rd.retry(), rd.traces, ops, func() ptrace.Traces {
+	o := rd.traces.Send(rd.ctx, ops, func() ptrace.Traces {
 		td := ptrace.NewTraces()
 		for i := range batch {
 			otelmap.AppendOps(td, &batch[i].Rank, batch[i].Ops)
 		}
 		return td
 	})
-	rd.obs.EndTracesOp(ctx, format, ops, err)
-	rd.telemetry.ReceiverNcclInspectorOperationsEmitted.Add(ctx, int64(ops-left))
 	switch {
-	case err == nil:
-	case rd.ctx.Err() != nil && !rd.last:
-		s.batch, s.ops = batch, ops
-	case rd.last && rd.store.lasting() && !deliver.IsPermanent(err):
+	case !o.Kept: // taken, or dropped
+	case rd.last:
 		rd.interrupted = true
-		rd.log.Info("Operations refused at the end: the next run reads them again", zap.Int("operations", left), zap.Error(err))
 	default:
-		rd.telemetry.ReceiverNcclInspectorOperationsDropped.Add(ctx, int64(left))
-		if !errors.Is(err, deliver.ErrClosed) { // what a closed gate refuses is logged once, at the end
-			rd.log.Error("Operations refused by the next component", zap.Int("operations", left), zap.Error(err))
-		}
+		s.batch, s.ops = batch, ops
 	}
-}
-
-func (rd *reader) retry() deliver.Retry {
-	return deliver.Retry{Config: rd.cfg.RetryOnFailure, Once: rd.last, Retried: func(ctx context.Context) {
-		rd.telemetry.ReceiverNcclInspectorDeliveryRetries.Add(ctx, 1)
-	}}
 }
 
 // sendMetrics sends the series that changed. Refused, they are sent with the next
@@ -96,14 +88,6 @@ func (rd *reader) sendMetrics() bool {
 	}
 	md := pmetric.NewMetrics()
 	rd.series.write(md, rd.now())
-	points := md.DataPointCount()
-	ctx := rd.obs.StartMetricsOp(rd.ctx)
-	err := rd.metrics.ConsumeMetrics(ctx, md)
-	rd.obs.EndMetricsOp(ctx, format, points, err)
-	if err != nil {
-		rd.log.Warn("Metrics refused by the next component: they are sent again", zap.Error(err))
-		return false
-	}
-	rd.series.changed = false
-	return true
+	rd.series.changed = rd.metrics.Once(rd.ctx, md).Kept
+	return !rd.series.changed
 }

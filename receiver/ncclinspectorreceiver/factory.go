@@ -33,7 +33,7 @@ func createTraces(_ context.Context, set receiver.Settings, cfg component.Config
 	if err != nil {
 		return nil, err
 	}
-	r.handle.Value.traces = r.handle.Value.gate.Traces(next)
+	r.handle.Value.tracesTo(next)
 	return r, nil
 }
 
@@ -42,7 +42,7 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	if err != nil {
 		return nil, err
 	}
-	r.handle.Value.metrics = r.handle.Value.gate.Metrics(next)
+	r.handle.Value.metrics = r.handle.Value.out.Metrics(next)
 	return r, nil
 }
 

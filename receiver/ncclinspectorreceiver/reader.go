@@ -13,9 +13,9 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
-	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
@@ -35,10 +35,9 @@ type reader struct {
 	set       receiver.Settings
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	obs       *receiverhelper.ObsReport
-	gate      *deliver.Gate
-	traces    consumer.Traces // nil where no pipeline takes them
-	metrics   consumer.Metrics
+	out       *deliver.Receiver
+	traces    *deliver.Sender[ptrace.Traces] // nil where no pipeline takes them
+	metrics   *deliver.Sender[pmetric.Metrics]
 	host      component.Host
 	store     *store
 
@@ -71,14 +70,14 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
-	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-		ReceiverID: set.ID, Transport: "file", LongLivedCtx: true, ReceiverCreateSettings: set,
+	out, err := deliver.NewReceiver(set, deliver.ReceiverConfig{
+		Transport: "file", Format: "nccl_inspector", Retry: cfg.RetryOnFailure, Retried: telemetry.ReceiverNcclInspectorDeliveryRetries.Add,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create telemetry of received spans: %w", err)
+		return nil, err
 	}
 	rd := &reader{
-		cfg: cfg, set: set, log: set.Logger, telemetry: telemetry, obs: obs, gate: deliver.NewGate(set.Logger), finished: make(chan struct{}),
+		cfg: cfg, set: set, log: set.Logger, telemetry: telemetry, out: out, finished: make(chan struct{}),
 		replayed: func() {}, copies: map[string]os.FileInfo{}, first: true, buf: make([]byte, chunkBytes),
 		series: newMeasures(cfg.MaxSeries),
 	}
@@ -119,7 +118,7 @@ func (rd *reader) end(ctx context.Context) error {
 	if rd.cancel == nil {
 		return nil
 	}
-	last, stopped := rd.gate.Stop(ctx)
+	last, stopped := rd.out.Stop(ctx)
 	rd.cancel()
 	select {
 	case <-rd.finished:

@@ -48,7 +48,7 @@ func (o *oneFirst) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
 func TestDeliver_EventsRefusedInPart_OnlyThoseAgain(t *testing.T) {
 	rd, _ := readerOf(t, t.TempDir())
 	sink := &oneFirst{}
-	rd.logs = sink
+	rd.logsTo(sink)
 	open := []model.OpenOp{{Status: model.StatusOpen}, {Status: model.StatusOpen}, {Status: model.StatusOpen}}
 	rd.deliver(&tracked{}, &rankevents.Batch{Open: open})
 	assert.Equal(t, 2, sink.calls)
@@ -96,7 +96,7 @@ func TestDeliver_TwoBranchesRefuseInPart_NothingIsLost(t *testing.T) {
 		pipeline.NewIDWithName(pipeline.SignalTraces, "odd"):  odd,
 		pipeline.NewIDWithName(pipeline.SignalTraces, "even"): even,
 	})
-	rd.traces = branches
+	rd.tracesTo(branches)
 	ops := make([]model.Op, 4)
 	for i := range ops {
 		ops[i] = model.Op{Kind: model.KindCollective, Name: "all_reduce", Start: int64(i + 1), End: int64(i + 2), Step: model.Some(int64(i))}

@@ -33,7 +33,7 @@ func createTraces(_ context.Context, set receiver.Settings, cfg component.Config
 	if err != nil {
 		return nil, err
 	}
-	r.handle.Value.traces = r.handle.Value.gate.Traces(next)
+	r.handle.Value.tracesTo(next)
 	return r, nil
 }
 
@@ -42,7 +42,7 @@ func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, 
 	if err != nil {
 		return nil, err
 	}
-	r.handle.Value.logs = r.handle.Value.gate.Logs(next)
+	r.handle.Value.logsTo(next)
 	return r, nil
 }
 

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
@@ -52,10 +52,9 @@ type reader struct {
 	cfg       *Config
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	obs       *receiverhelper.ObsReport
-	gate      *deliver.Gate
-	traces    consumer.Traces // nil where no pipeline takes them
-	logs      consumer.Logs
+	out       *deliver.Receiver
+	traces    *deliver.Sender[ptrace.Traces] // nil where no pipeline takes them
+	logs      *deliver.Sender[plog.Logs]
 
 	id       component.ID
 	starting sync.Once
@@ -86,14 +85,14 @@ func newReader(set receiver.Settings, cfg *Config) (*reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
-	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-		ReceiverID: set.ID, Transport: "shared_memory", LongLivedCtx: true, ReceiverCreateSettings: set,
+	out, err := deliver.NewReceiver(set, deliver.ReceiverConfig{
+		Transport: "shared_memory", Format: "lockstep_ring", Retry: cfg.RetryOnFailure, Retried: telemetry.ReceiverRankEventsDeliveryRetries.Add,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create telemetry of received spans: %w", err)
+		return nil, err
 	}
 	rd := &reader{
-		cfg: cfg, id: set.ID, log: set.Logger, telemetry: telemetry, obs: obs, gate: deliver.NewGate(set.Logger),
+		cfg: cfg, id: set.ID, log: set.Logger, telemetry: telemetry, out: out,
 		node: rankevents.NewNode(cfg.engine()), rings: map[string]*tracked{}, refused: newRefusals(),
 	}
 	rd.ctx, rd.cancel = context.WithCancel(context.Background())
@@ -122,7 +121,7 @@ func (rd *reader) start(ctx context.Context, host component.Host) error {
 
 // stop ends the reading: what is refused now is not offered again.
 func (rd *reader) stop(ctx context.Context) error {
-	ctx, stopped := rd.gate.Stop(ctx)
+	ctx, stopped := rd.out.Stop(ctx)
 	rd.cancel()
 	rd.interval.Stop(func() {
 		rd.ctx, rd.stopping = ctx, true

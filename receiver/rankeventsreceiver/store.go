@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/ring"
@@ -197,9 +198,9 @@ func (rd *reader) wrote(err error, saved []*tracked) {
 }
 
 // leaveToNext reports whether what was refused is left to the next reader, since this one stops
-// and keeps no position behind it.
-func (rd *reader) leaveToNext() bool {
-	leave := rd.store != nil && (rd.stopping || rd.ctx.Err() != nil)
+// and keeps no position behind it. What was refused for good is not.
+func (rd *reader) leaveToNext(err error) bool {
+	leave := rd.store != nil && (rd.stopping || rd.ctx.Err() != nil) && !deliver.IsPermanent(err)
 	rd.left = rd.left || leave
 	return leave
 }

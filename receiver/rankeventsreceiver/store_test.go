@@ -281,7 +281,7 @@ func TestRestart_RefusedAtTheEnd_IsHandedOnByTheNext(t *testing.T) {
 	refuse, err := consumer.NewTraces(func(context.Context, ptrace.Traces) error { return errors.New("the queue is full") })
 	require.NoError(t, err)
 	threeSteps(f, 1)
-	l.rd.traces = refuse
+	l.rd.tracesTo(refuse)
 	l.stop()
 	assert.Zero(t, l.counter(t, "operations_dropped"))
 	l = begin(t, withStorage(dir), d)

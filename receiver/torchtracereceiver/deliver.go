@@ -4,19 +4,14 @@ package torchtracereceiver
 
 import (
 	"context"
-	"errors"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
-	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/kineto"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
-
-// format is the name of what is received in the collector's own telemetry.
-const format = "chrome_trace"
 
 // deliver hands a trace on, one batch per step, and returns the number of
 // operations that were accepted.
@@ -58,23 +53,6 @@ func (rd *reader) emit(ctx context.Context, rank *model.Rank, ops []model.Op) in
 	if len(ops) == 0 {
 		return 0
 	}
-	opCtx := rd.obs.StartTracesOp(ctx)
-	left, err := deliver.Traces(opCtx, rd.retry(), rd.next, len(ops), func() ptrace.Traces { return otelmap.OpsToTraces(rank, ops) })
-	rd.obs.EndTracesOp(opCtx, format, len(ops), err)
-	accepted := len(ops) - left
-	rd.telemetry.ReceiverTorchTraceOperationsEmitted.Add(ctx, int64(accepted))
-	if err != nil {
-		rd.telemetry.ReceiverTorchTraceOperationsDropped.Add(ctx, int64(left))
-	}
-	if err != nil && !errors.Is(err, deliver.ErrClosed) { // what a closed gate refuses is logged once, at the end
-		rd.log.Error("Operations refused by the next component",
-			zap.Int64("rank", rank.Rank), zap.Int64("step", ops[0].Step.Or(-1)), zap.Int("operations", left), zap.Error(err))
-	}
-	return accepted
-}
-
-func (rd *reader) retry() deliver.Retry {
-	return deliver.Retry{Config: rd.cfg.RetryOnFailure, Retried: func(ctx context.Context) {
-		rd.telemetry.ReceiverTorchTraceDeliveryRetries.Add(ctx, 1)
-	}}
+	return len(ops) - rd.next.Send(ctx, len(ops), func() ptrace.Traces { return otelmap.OpsToTraces(rank, ops) },
+		zap.Int64("rank", rank.Rank), zap.Int64("step", ops[0].Step.Or(-1))).Left
 }

@@ -8,8 +8,8 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
@@ -32,9 +32,8 @@ type reader struct {
 	intake    *intake.Intake
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	obs       *receiverhelper.ObsReport
-	gate      *deliver.Gate
-	next      consumer.Traces
+	out       *deliver.Receiver
+	next      *deliver.Sender[ptrace.Traces]
 }
 
 func newReader(set receiver.Settings, cfg *Config, next consumer.Traces) (*reader, error) {
@@ -46,16 +45,18 @@ func newReader(set receiver.Settings, cfg *Config, next consumer.Traces) (*reade
 	if err != nil {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
-	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-		ReceiverID: set.ID, Transport: "file", LongLivedCtx: true, ReceiverCreateSettings: set,
+	out, err := deliver.NewReceiver(set, deliver.ReceiverConfig{
+		Transport: "file", Format: "chrome_trace", Retry: cfg.RetryOnFailure, Retried: telemetry.ReceiverTorchTraceDeliveryRetries.Add,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create telemetry of received spans: %w", err)
+		return nil, err
 	}
-	gate := deliver.NewGate(set.Logger)
+	to := out.Traces(next, &deliver.Counts{
+		What: "Operations", Emitted: telemetry.ReceiverTorchTraceOperationsEmitted.Add, Dropped: telemetry.ReceiverTorchTraceOperationsDropped.Add,
+	})
 	return &reader{
 		cfg: cfg, options: options, intake: intake.New(options, cfg.MaxFiles), log: set.Logger,
-		telemetry: telemetry, obs: obs, gate: gate, next: gate.Traces(next),
+		telemetry: telemetry, out: out, next: to,
 	}, nil
 }
 

@@ -57,7 +57,7 @@ func (r *traceReceiver) Start(_ context.Context, host component.Host) error {
 
 // Shutdown stops reading and waits for the batch that is being delivered.
 func (r *traceReceiver) Shutdown(ctx context.Context) error {
-	_, stopped := r.reader.gate.Stop(ctx)
+	_, stopped := r.reader.out.Stop(ctx)
 	if r.cancel != nil {
 		r.cancel()
 		select {

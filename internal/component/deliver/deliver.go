@@ -26,10 +26,6 @@ import (
 
 	"github.com/cenkalti/backoff/v7"
 	"go.opentelemetry.io/collector/config/configretry"
-	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
 // Retry says how refused data are given again.
@@ -41,55 +37,9 @@ type Retry struct {
 	Retried func(context.Context)
 }
 
-// Traces gives the next component what build returns, which stands for a number of
-// items. It returns how many items the component did not take. The next component
-// owns what it is given, even if it refuses it, so each attempt builds its own.
-func Traces(ctx context.Context, r Retry, next consumer.Traces, items int, build func() ptrace.Traces) (left int, err error) {
-	return deliver(ctx, r, items, build, &signal[ptrace.Traces]{
-		name: "spans", consume: next.ConsumeTraces, count: ptrace.Traces.SpanCount,
-		refused: func(err error) (ptrace.Traces, bool) {
-			e, ok := err.(consumererror.Traces) //nolint:errorlint // one error of a chain is looked at
-			if !ok {
-				return ptrace.Traces{}, false
-			}
-			return e.Data(), true
-		},
-		clone: func(td ptrace.Traces) ptrace.Traces {
-			out := ptrace.NewTraces()
-			td.CopyTo(out)
-			return out
-		},
-	})
-}
-
-// Logs is Traces for log records.
-func Logs(ctx context.Context, r Retry, next consumer.Logs, items int, build func() plog.Logs) (left int, err error) {
-	return deliver(ctx, r, items, build, &signal[plog.Logs]{
-		name: "log records", consume: next.ConsumeLogs, count: plog.Logs.LogRecordCount,
-		refused: func(err error) (plog.Logs, bool) {
-			e, ok := err.(consumererror.Logs) //nolint:errorlint // one error of a chain is looked at
-			if !ok {
-				return plog.Logs{}, false
-			}
-			return e.Data(), true
-		},
-		clone: func(ld plog.Logs) plog.Logs {
-			out := plog.NewLogs()
-			ld.CopyTo(out)
-			return out
-		},
-	})
-}
-
-// signal is what differs between the signals.
-type signal[T any] struct {
-	name    string
-	consume func(context.Context, T) error
-	count   func(T) int
-	clone   func(T) T
-	refused func(error) (T, bool) // the data of a partial error
-}
-
+// deliver gives what build returns, which stands for a number of items, and returns how many the next
+// component did not take. The next component owns what it is given, even if it refuses it, so each
+// attempt builds its own.
 func deliver[T any](ctx context.Context, r Retry, items int, build func() T, s *signal[T]) (left int, err error) {
 	delay := backoff.ExponentialBackOff{
 		InitialInterval: r.Config.InitialInterval, RandomizationFactor: r.Config.RandomizationFactor,

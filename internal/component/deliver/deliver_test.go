@@ -21,12 +21,35 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pipeline"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errShort = errors.New("memory is short")
+
+// obs reports to nothing.
+func obs(t *testing.T) *receiverhelper.ObsReport {
+	t.Helper()
+	set := receivertest.NewNopSettings(receivertest.NopType)
+	o, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})
+	require.NoError(t, err)
+	return o
+}
+
+func giveTraces(t *testing.T, ctx context.Context, r Retry, next consumer.Traces, items int, build func() ptrace.Traces) (left int, err error) { //nolint:revive // t is first in tests
+	t.Helper()
+	s := tracesTo(next, obs(t))
+	return deliver(ctx, r, items, build, &s)
+}
+
+func giveLogs(t *testing.T, r Retry, next consumer.Logs, items int, build func() plog.Logs) (left int, err error) {
+	t.Helper()
+	s := logsTo(next, obs(t))
+	return deliver(t.Context(), r, items, build, &s)
+}
 
 func spansNamed(names ...string) ptrace.Traces {
 	td := ptrace.NewTraces()
@@ -142,7 +165,7 @@ func TestTraces_OutcomeOfBranches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				left, err := Traces(t.Context(), settings(), fanOut(c.branches...), len(all), func() ptrace.Traces { return spansNamed(all...) })
+				left, err := giveTraces(t, t.Context(), settings(), fanOut(c.branches...), len(all), func() ptrace.Traces { return spansNamed(all...) })
 				assert.Equal(t, c.left, left)
 				assert.Equal(t, c.left > 0, err != nil)
 				for i, b := range c.branches {
@@ -173,7 +196,7 @@ func TestLogs_RefusedInPart_OnlyThatAgain(t *testing.T) {
 			return consumererror.NewPermanent(errShort)
 		})
 		require.NoError(t, err)
-		left, err := Logs(t.Context(), settings(), next, 5, func() plog.Logs { return build(5) })
+		left, err := giveLogs(t, settings(), next, 5, func() plog.Logs { return build(5) })
 		require.ErrorIs(t, err, errShort)
 		assert.Equal(t, []int{5, 4, 3}, given)
 		assert.Equal(t, 3, left)
@@ -185,7 +208,7 @@ func TestTraces_RefusedForEver_TimeIsUp(t *testing.T) {
 		b, r, retries := answering(fails(errShort)), settings(), 0
 		r.Config.MaxElapsedTime, r.Retried = 10*time.Second, func(context.Context) { retries++ }
 		began := time.Now()
-		left, err := Traces(t.Context(), r, b, len(all), func() ptrace.Traces { return spansNamed(all...) })
+		left, err := giveTraces(t, t.Context(), r, b, len(all), func() ptrace.Traces { return spansNamed(all...) })
 		require.ErrorContains(t, err, "want at most 10s (retry_on_failure::max_elapsed_time): memory is short")
 		assert.Equal(t, len(all), left)
 		assert.LessOrEqual(t, time.Since(began), r.Config.MaxElapsedTime)
@@ -201,7 +224,7 @@ func TestTraces_StoppedWhileItWaits_Returns(t *testing.T) {
 		r := settings()
 		r.Config.InitialInterval, r.Config.MaxElapsedTime = time.Hour, 0
 		began := time.Now()
-		left, err := Traces(ctx, r, answering(fails(errShort)), len(all), func() ptrace.Traces { return spansNamed(all...) })
+		left, err := giveTraces(t, ctx, r, answering(fails(errShort)), len(all), func() ptrace.Traces { return spansNamed(all...) })
 		require.EqualError(t, err, "deliver spans: stopped after: memory is short")
 		assert.Equal(t, len(all), left)
 		assert.Equal(t, time.Second, time.Since(began))
@@ -216,7 +239,7 @@ func TestTraces_OnceOrWithoutRetries_GivesOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, r := answering(refuses("b")), settings()
 			change(&r)
-			left, err := Traces(t.Context(), r, b, len(all), func() ptrace.Traces { return spansNamed(all...) })
+			left, err := giveTraces(t, t.Context(), r, b, len(all), func() ptrace.Traces { return spansNamed(all...) })
 			require.ErrorIs(t, err, errShort)
 			assert.Equal(t, []int{1, 1}, []int{left, b.calls})
 		})
