@@ -103,14 +103,17 @@ func firstProblem(root *ckpt.Root) error {
 func (f *folder) tell(obs []model.EpochObservation) string {
 	for len(obs) > 0 {
 		n := min(len(obs), perBatch)
-		if err := f.next.ConsumeLogs(f.ctx, f.batch(obs[:n])); err != nil {
-			f.telemetry.ReceiverCheckpointObservationsDropped.Add(f.ctx, int64(len(obs)))
-			f.log.Error("Observations of checkpoints refused by the next component", zap.Int("observations", len(obs)), zap.Error(err))
+		o := f.next.Once(f.ctx, f.batch(obs[:n]))
+		switch {
+		case o.Err == nil:
+			obs = obs[n:]
+			continue
+		case o.Kept:
 			f.watcher.Refused(obs)
-			return lookRefused
+		default: // they are told with the next heartbeat, as all are
+			f.next.Drop(f.ctx, len(obs)-n, o.Err)
 		}
-		f.telemetry.ReceiverCheckpointObservationsEmitted.Add(f.ctx, int64(n))
-		obs = obs[n:]
+		return lookRefused
 	}
 	return lookTold
 }

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
@@ -28,8 +29,8 @@ type looker struct {
 	cfg       *Config
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	gate      *deliver.Gate
-	next      consumer.Logs
+	out       *deliver.Receiver
+	next      *deliver.Sender[plog.Logs]
 	disk      frwatch.Disk
 	folders   []*folder
 	health    health.Status
@@ -62,8 +63,15 @@ func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker,
 			return nil, fmt.Errorf("name this node: %w; set node", err)
 		}
 	}
-	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger)}
-	l.next = l.gate.Logs(next)
+	out, err := deliver.NewReceiver(set, deliver.ReceiverConfig{Transport: "file", Format: "checkpoint"})
+	if err != nil {
+		return nil, err
+	}
+	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, out: out}
+	l.next = out.Logs(next, &deliver.Counts{
+		What: "Observations of checkpoints", Again: true, LogEvery: deliver.RepeatEvery,
+		Emitted: telemetry.ReceiverCheckpointObservationsEmitted.Add, Dropped: telemetry.ReceiverCheckpointObservationsDropped.Add,
+	})
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	life := time.Now().UnixNano()
 	for i := range cfg.Roots {
@@ -104,7 +112,7 @@ func (l *looker) Start(_ context.Context, host component.Host) error {
 
 // Shutdown ends all looks. It does not wait for a file system that does not answer.
 func (l *looker) Shutdown(ctx context.Context) error {
-	_, stopped := l.gate.Stop(ctx)
+	_, stopped := l.out.Stop(ctx)
 	l.cancel()
 	for _, f := range l.folders {
 		f.interval.Stop(func() {})

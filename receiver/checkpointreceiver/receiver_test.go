@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/attribute"
@@ -181,8 +182,13 @@ func TestWhatIsRefusedIsToldAgain(t *testing.T) {
 	assert.Equal(t, lookRefused, b.folders[0].tell(obs))
 	assert.Equal(t, 2, calls)
 	assert.Len(t, b.observations(t), perBatch)
-	assert.EqualValues(t, perBatch+1, b.counter("observations_dropped", "", ""))
+	assert.Zero(t, b.counter("observations_dropped", "", ""), "they are told again")
+	refused = consumererror.NewPermanent(refused)
+	calls = 1
+	assert.Equal(t, lookRefused, b.folders[0].tell(obs))
+	assert.EqualValues(t, len(obs), b.counter("observations_dropped", "", ""), "none is told behind one that was refused")
 
+	refused = errors.New("memory is short")
 	dir, _ := saved(t, "torchtitan", 10)
 	calls = 1
 	b = start(t, RootConfig{Path: dir, JobID: "job"}, next)
@@ -191,6 +197,31 @@ func TestWhatIsRefusedIsToldAgain(t *testing.T) {
 	assert.EqualValues(t, 1, b.counter("looks", "outcome", lookRefused))
 	b.look()
 	assert.Equal(t, epoch.Converged, b.verdict(t, 10))
+}
+
+// What is refused for good is counted, and told with the next heartbeat.
+func TestLook_RefusedForGood_ToldWithTheHeartbeat(t *testing.T) {
+	refuse := true
+	var b *bench
+	next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+		if refuse {
+			return consumererror.NewPermanent(errors.New("no such event"))
+		}
+		return b.sink.ConsumeLogs(ctx, ld)
+	})
+	require.NoError(t, err)
+	dir, _ := saved(t, "torchtitan", 10)
+	b = start(t, RootConfig{Path: dir, JobID: "job"}, next)
+	b.look()
+	dropped := b.counter("observations_dropped", "", "")
+	assert.Positive(t, dropped)
+	refuse = false
+	b.look()
+	assert.Empty(t, b.observations(t))
+	b.now = b.now.Add(b.cfg.Heartbeat)
+	b.look()
+	assert.Equal(t, epoch.Converged, b.verdict(t, 10))
+	assert.Equal(t, dropped, b.counter("observations_dropped", "", ""))
 }
 
 func TestAFolderThatCanNotBeRead(t *testing.T) {

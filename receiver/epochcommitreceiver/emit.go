@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -33,7 +32,8 @@ func (c *carrier) tick(now time.Time) {
 }
 
 // emit hands on what was refused before, and then what has changed since. While the next component takes
-// nothing, changes stay with the board, which knows how each domain was told of last.
+// nothing, changes stay with the board, which knows how each domain was told of last. At the end, and where they are
+// refused for good, they are dropped.
 func (c *carrier) emit(ctx context.Context, all bool, now time.Time) bool {
 	return c.flush(ctx, now) && c.board.Changes(all, func(of []bilateral.Change) bool {
 		c.pending = of
@@ -44,11 +44,9 @@ func (c *carrier) emit(ctx context.Context, all bool, now time.Time) bool {
 func (c *carrier) flush(ctx context.Context, now time.Time) bool {
 	for len(c.pending) > 0 {
 		n := min(len(c.pending), perBatch)
-		if err := c.next.ConsumeLogs(ctx, c.batch(c.pending[:n], now)); err != nil {
-			c.set.Logger.Warn("Observations of commits refused by the next component; they are told again", zap.Int("observations", 2*len(c.pending)), zap.Error(err))
+		if c.next.Once(ctx, c.batch(c.pending[:n], now)).Kept {
 			return false
 		}
-		c.telemetry.ReceiverEpochCommitObservationsEmitted.Add(ctx, int64(2*n))
 		c.pending = c.pending[n:]
 	}
 	c.pending = nil

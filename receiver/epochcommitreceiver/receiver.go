@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
@@ -31,8 +32,8 @@ type carrier struct {
 	cfg       *Config
 	set       receiver.Settings
 	telemetry *metadata.TelemetryBuilder
-	gate      *deliver.Gate
-	next      consumer.Logs
+	out       *deliver.Receiver
+	next      *deliver.Sender[plog.Logs]
 	board     *bilateral.Board
 	interval  *hub.Interval
 	observer  string
@@ -65,12 +66,19 @@ func newCarrier(set receiver.Settings, cfg *Config, next consumer.Logs) (*carrie
 	if err != nil {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
+	out, err := deliver.NewReceiver(set, deliver.ReceiverConfig{Transport: "http", Format: "epoch_commit"})
+	if err != nil {
+		return nil, err
+	}
 	c := &carrier{
-		cfg: cfg, set: set, telemetry: telemetry, gate: deliver.NewGate(set.Logger),
+		cfg: cfg, set: set, telemetry: telemetry, out: out,
 		board: bilateral.New(cfg.board()), peers: web.NewPeers(cfg.limits()),
 		observer: fmt.Sprintf("%s %s", node, set.ID), life: time.Now().UnixNano(), grace: grace,
 	}
-	c.next = c.gate.Logs(next)
+	c.next = out.Logs(next, &deliver.Counts{
+		What: "Observations of commits", Again: true, LogEvery: deliver.RepeatEvery,
+		Emitted: telemetry.ReceiverEpochCommitObservationsEmitted.Add, Dropped: telemetry.ReceiverEpochCommitObservationsDropped.Add,
+	})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.interval = hub.NewInterval(cfg.Interval, c.tick)
 	return c, c.observe()
@@ -139,7 +147,7 @@ func local(a net.Addr) bool {
 
 // Shutdown answers who waits, and tells what has changed since it told last.
 func (c *carrier) Shutdown(ctx context.Context) error {
-	ctx, stopped := c.gate.Stop(ctx)
+	ctx, stopped := c.out.Stop(ctx)
 	c.cancel()
 	var err error
 	if c.finished != nil {
@@ -147,22 +155,11 @@ func (c *carrier) Shutdown(ctx context.Context) error {
 		<-c.finished
 	}
 	c.interval.Stop(func() {
-		if !c.emit(ctx, false, time.Now()) {
-			c.drop(ctx, len(c.pending))
-			c.board.Changes(false, func(of []bilateral.Change) bool {
-				c.drop(ctx, len(of))
-				return true
-			})
-		}
-		c.drop(ctx, int(c.board.Stats().Unsaid))
+		c.emit(ctx, false, time.Now())
+		c.telemetry.ReceiverEpochCommitObservationsDropped.Add(ctx, 2*c.board.Stats().Unsaid) // room was made for others
 		c.telemetry.Shutdown()
 	})
 	return errors.Join(err, stopped())
-}
-
-// drop counts changes that nobody will be told of.
-func (c *carrier) drop(ctx context.Context, changes int) {
-	c.telemetry.ReceiverEpochCommitObservationsDropped.Add(ctx, int64(2*changes))
 }
 
 // grace is for how long answers that were begun may take at the end. All who wait are answered at once;

@@ -101,7 +101,7 @@ func (l *looker) ask(source string, read func() *fleet.Read) *fleet.Read {
 
 // tell hands on what is to be told.
 func (l *looker) tell(obs []model.VersionObservation, facts []model.NodeFact) (outcome string) {
-	n := int64(len(obs) + len(facts))
+	n := len(obs) + len(facts)
 	if n == 0 {
 		return lookNothingNew
 	}
@@ -110,22 +110,22 @@ func (l *looker) tell(obs []model.VersionObservation, facts []model.NodeFact) (o
 	versionmap.NodeToResource(l.host.Name, l.host.ID, rl.Resource())
 	sl := rl.ScopeLogs().AppendEmpty()
 	sl.Scope().SetName(otelmap.ScopeName)
-	sl.LogRecords().EnsureCapacity(int(n))
+	sl.LogRecords().EnsureCapacity(n)
 	for i := range obs {
 		versionmap.VersionToLog(&obs[i], sl.LogRecords().AppendEmpty())
 	}
 	for i := range facts {
 		versionmap.FactToLog(&facts[i], sl.LogRecords().AppendEmpty())
 	}
-	if err := l.next.ConsumeLogs(l.ctx, ld); err != nil {
-		l.telemetry.ReceiverFleetVersionFactsDropped.Add(l.ctx, n)
-		l.log.Error("Versions of this node refused by the next component", zap.Int64("facts", n), zap.Error(err))
+	o := l.next.Once(l.ctx, ld)
+	if o.Err == nil {
+		return lookTold
+	}
+	if o.Kept { // else it is told with the next heartbeat, as all is
 		l.teller.Refused()
 		l.all = time.Time{} // what programs said is told again, too
-		return lookRefused
 	}
-	l.telemetry.ReceiverFleetVersionFactsEmitted.Add(l.ctx, n)
-	return lookTold
+	return lookRefused
 }
 
 // count adds what came of a look, and tells the log where what can not be read is other than it was.

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
@@ -26,8 +27,8 @@ type looker struct {
 	cfg       *Config
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	gate      *deliver.Gate
-	next      consumer.Logs
+	out       *deliver.Receiver
+	next      *deliver.Sender[plog.Logs]
 	interval  *hub.Interval
 	host      hostid.Host
 	health    health.Status
@@ -56,8 +57,15 @@ func newLooker(set receiver.Settings, cfg *Config, next consumer.Logs) (*looker,
 	if cfg.Node != "" {
 		host.Name = cfg.Node
 	}
-	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), host: host, teller: fleet.NewTeller(host.Name, host.ID, time.Now())}
-	l.next = l.gate.Logs(next)
+	out, err := deliver.NewReceiver(set, deliver.ReceiverConfig{Transport: "file", Format: "fleet_version"})
+	if err != nil {
+		return nil, err
+	}
+	l := &looker{cfg: cfg, log: set.Logger, telemetry: telemetry, out: out, host: host, teller: fleet.NewTeller(host.Name, host.ID, time.Now())}
+	l.next = out.Logs(next, &deliver.Counts{
+		What: "Versions of this node", Again: true, LogEvery: deliver.RepeatEvery,
+		Emitted: telemetry.ReceiverFleetVersionFactsEmitted.Add, Dropped: telemetry.ReceiverFleetVersionFactsDropped.Add,
+	})
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.interval = hub.NewInterval(cfg.PollInterval, l.look)
 	return l, nil
@@ -73,7 +81,7 @@ func (l *looker) Start(_ context.Context, host component.Host) error {
 
 // Shutdown ends all looks. It does not wait for a program or a driver that hangs.
 func (l *looker) Shutdown(ctx context.Context) error {
-	_, stopped := l.gate.Stop(ctx)
+	_, stopped := l.out.Stop(ctx)
 	l.cancel()
 	l.interval.Stop(l.telemetry.Shutdown)
 	return stopped()

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/attribute"
@@ -164,8 +165,28 @@ func TestWhatIsRefusedIsToldAgain(t *testing.T) {
 	require.NoError(t, err)
 	b = newBench(t, next, nil)
 	assert.Empty(t, b.looks(t))
+	assert.Zero(t, b.counter("facts_dropped", "", ""), "they are told again")
+	refuse = false
+	assert.Equal(t, all, b.looks(t))
+}
+
+// What is refused for good is counted, and told with the next heartbeat.
+func TestLook_RefusedForGood_ToldWithTheHeartbeat(t *testing.T) {
+	refuse := true
+	var b *bench
+	next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+		if refuse {
+			return consumererror.NewPermanent(errors.New("no such event"))
+		}
+		return b.sink.ConsumeLogs(ctx, ld)
+	})
+	require.NoError(t, err)
+	b = newBench(t, next, nil)
+	assert.Empty(t, b.looks(t))
 	assert.EqualValues(t, len(all), b.counter("facts_dropped", "", ""))
 	refuse = false
+	assert.Empty(t, b.looks(t))
+	b.now = b.now.Add(b.cfg.Heartbeat)
 	assert.Equal(t, all, b.looks(t))
 }
 

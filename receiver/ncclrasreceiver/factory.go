@@ -33,7 +33,7 @@ func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, 
 	if err != nil {
 		return nil, err
 	}
-	f.handle.Value.logs = f.handle.Value.gate.Logs(next)
+	f.handle.Value.logsTo(next)
 	return f, nil
 }
 
@@ -42,7 +42,7 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	if err != nil {
 		return nil, err
 	}
-	f.handle.Value.metrics = f.handle.Value.gate.Metrics(next)
+	f.handle.Value.metrics = f.handle.Value.out.Metrics(next)
 	return f, nil
 }
 

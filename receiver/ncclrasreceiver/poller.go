@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -44,9 +45,9 @@ type poller struct {
 	cfg       *Config
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	gate      *deliver.Gate
-	logs      consumer.Logs // nil where no pipeline takes them
-	metrics   consumer.Metrics
+	out       *deliver.Receiver
+	logs      *deliver.Sender[plog.Logs] // nil where no pipeline takes them
+	metrics   *deliver.Sender[pmetric.Metrics]
 
 	interval *hub.Interval
 	//nolint:containedctx // the interval's calls have no context of their own
@@ -64,8 +65,12 @@ func newPoller(set receiver.Settings, cfg *Config) (*poller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
+	out, err := deliver.NewReceiver(set, deliver.ReceiverConfig{Transport: "tcp", Format: "nccl_ras"})
+	if err != nil {
+		return nil, err
+	}
 	p := &poller{
-		cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), said: map[string]string{}, series: newMeasures(cfg.MaxSeries),
+		cfg: cfg, log: set.Logger, telemetry: telemetry, out: out, said: map[string]string{}, series: newMeasures(cfg.MaxSeries),
 		tracker: ras.Tracker{Interval: cfg.PollInterval, Heartbeat: cfg.Heartbeat},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -73,8 +78,15 @@ func newPoller(set receiver.Settings, cfg *Config) (*poller, error) {
 	return p, nil
 }
 
+func (p *poller) logsTo(next consumer.Logs) {
+	p.logs = p.out.Logs(next, &deliver.Counts{
+		What: "States of ranks", Again: true, LogEvery: deliver.RepeatEvery,
+		Emitted: p.telemetry.ReceiverNcclRasEventsEmitted.Add, Dropped: p.telemetry.ReceiverNcclRasEventsDropped.Add,
+	})
+}
+
 func (p *poller) stop(ctx context.Context) error {
-	_, stopped := p.gate.Stop(ctx)
+	_, stopped := p.out.Stop(ctx)
 	p.cancel()
 	p.interval.Stop(p.telemetry.Shutdown)
 	return stopped()
@@ -159,7 +171,7 @@ func (p *poller) takeJob(j *ras.Job, at time.Time) bool {
 	if j.Apart > 0 {
 		p.telemetry.ReceiverNcclRasFaults.Add(p.ctx, int64(j.Apart), reason(faultApart))
 	}
-	if !p.tell(j) {
+	if p.tell(j).Kept { // what is refused for good is told with the next heartbeat, as all is
 		p.tracker.Refused(j)
 	}
 	return true
@@ -188,10 +200,10 @@ func (p *poller) say(endpoint, what string, err error) {
 	}
 }
 
-// tell hands on states, absences and facts, and reports whether they were taken.
-func (p *poller) tell(j *ras.Job) bool {
+// tell hands on states, absences and facts.
+func (p *poller) tell(j *ras.Job) deliver.Outcome {
 	if p.logs == nil {
-		return true
+		return deliver.Outcome{}
 	}
 	ld := plog.NewLogs()
 	for i := range j.States {
@@ -204,14 +216,7 @@ func (p *poller) tell(j *ras.Job) bool {
 	for i := range j.Facts {
 		otelmap.AppendFact(ld, &j.Facts[i])
 	}
-	n := int64(ld.LogRecordCount())
-	if err := p.logs.ConsumeLogs(p.ctx, ld); err != nil {
-		p.telemetry.ReceiverNcclRasEventsDropped.Add(p.ctx, n)
-		p.log.Error("States of ranks refused by the next component", zap.Int64("events", n), zap.Error(err))
-		return false
-	}
-	p.telemetry.ReceiverNcclRasEventsEmitted.Add(p.ctx, n)
-	return true
+	return p.logs.Once(p.ctx, ld)
 }
 
 func reason(r string) metric.MeasurementOption {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -290,7 +291,7 @@ func TestSilentServer(t *testing.T) {
 }
 
 func TestRefusedDataAreCounted(t *testing.T) {
-	refuse := errors.New("memory is short")
+	refuse := consumererror.NewPermanent(errors.New("no such event"))
 	logs, err := consumer.NewLogs(func(context.Context, plog.Logs) error { return refuse })
 	require.NoError(t, err)
 	metrics, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { return refuse })
@@ -319,4 +320,5 @@ func TestWhatWasRefusedIsToldAgain(t *testing.T) {
 	b := start(t, config(rastest.Start(t, grow...)), logs, nil)
 	eventually(t, func() bool { return b.counter("events_emitted", "") > 0 })
 	assert.Equal(t, int64(3), b.counter("answers", answerTold), "twice refused, and once taken")
+	assert.Zero(t, b.counter("events_dropped", ""))
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -58,8 +57,7 @@ func (p *poller) measure(j *ras.Job, now time.Time) {
 	s.absent.Expire(old)
 	md := pmetric.NewMetrics()
 	otelmap.WriteMetrics(md, now, &s.launched, &s.absent)
-	if err := p.metrics.ConsumeMetrics(p.ctx, md); err != nil {
+	if p.metrics.Once(p.ctx, md).Kept {
 		p.telemetry.ReceiverNcclRasMetricsDropped.Add(p.ctx, 1)
-		p.log.Error("Metrics refused by the next component", zap.Error(err))
 	}
 }

@@ -207,7 +207,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverEpochCommitObservationsDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_epoch_commit_observations_dropped",
-		metric.WithDescription("Observations that the next component refused to the end. [Alpha]"),
+		metric.WithDescription("Observations that the next component refused for good, or until the end. [Alpha]"),
 		metric.WithUnit("{observation}"),
 	)
 	errs = errors.Join(errs, err)

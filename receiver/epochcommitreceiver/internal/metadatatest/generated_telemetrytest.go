@@ -116,7 +116,7 @@ func AssertEqualReceiverEpochCommitMessagesHurried(t *testing.T, tt *componentte
 func AssertEqualReceiverEpochCommitObservationsDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_epoch_commit_observations_dropped",
-		Description: "Observations that the next component refused to the end. [Alpha]",
+		Description: "Observations that the next component refused for good, or until the end. [Alpha]",
 		Unit:        "{observation}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
