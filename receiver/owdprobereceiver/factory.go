@@ -33,7 +33,7 @@ func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, 
 	if err != nil {
 		return nil, err
 	}
-	r.handle.Value.logs = r.handle.Value.gate.Logs(next)
+	r.handle.Value.out.logsTo(next)
 	return r, nil
 }
 
@@ -42,7 +42,7 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 	if err != nil {
 		return nil, err
 	}
-	r.handle.Value.metrics = r.handle.Value.gate.Metrics(next)
+	r.handle.Value.out.metricsTo(next)
 	return r, nil
 }
 

@@ -12,16 +12,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
-	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/hostid"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -37,18 +34,13 @@ type prober struct {
 	cfg       *Config
 	log       *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	gate      *deliver.Gate
-	logs      consumer.Logs // nil where no pipeline takes them
-	metrics   consumer.Metrics
+	out       *outlets
 
 	node     *probe.Node // nil before begin
 	host     hostid.Host
 	name     string             // of this node among the members
 	timeline *timeline.Timeline // nil where none is configured
 	ended    bool
-	//nolint:containedctx // a window's calls have no context of their own
-	ctx    context.Context
-	cancel context.CancelFunc
 
 	// What follows is the node's goroutine's, and end's after it.
 	series   *measures
@@ -63,11 +55,14 @@ func newProber(set receiver.Settings, cfg *Config) (*prober, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create telemetry: %w", err)
 	}
+	out, err := newOutlets(set, telemetry)
+	if err != nil {
+		return nil, err
+	}
 	p := &prober{
-		cfg: cfg, log: set.Logger, telemetry: telemetry, gate: deliver.NewGate(set.Logger), series: newMeasures(cfg.MaxSeries), teller: newTeller(set.Logger),
+		cfg: cfg, log: set.Logger, telemetry: telemetry, out: out, series: newMeasures(cfg.MaxSeries), teller: newTeller(set.Logger),
 	}
 	p.seen.Store(&probe.Outcome{})
-	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p, p.observe()
 }
 
@@ -185,14 +180,15 @@ func (p *prober) end(ctx context.Context) error {
 		return nil
 	}
 	p.ended = true
-	ctx, stopped := p.gate.Stop(ctx)
-	p.cancel() // a consumer that does not return must not keep the node
+	stopped := p.out.stop(ctx)
 	var err error
 	if p.node != nil {
-		err = errors.Join(p.node.Close(), p.sendMetrics(ctx, time.Now()))
+		err = p.node.Close()
+		p.out.putMetrics(p.series, time.Now())
 	}
+	err = errors.Join(err, stopped())
 	p.telemetry.Shutdown()
-	return errors.Join(err, stopped())
+	return err
 }
 
 // window takes the outcome of one window.
@@ -204,11 +200,9 @@ func (p *prober) window(o probe.Outcome) {
 	p.feed(o.Edges, now)
 	p.sendEdges(&o, now)
 	p.series.record(now, &o)
-	if now.Sub(p.measured) < p.cfg.MetricsInterval {
-		return
-	}
-	if err := p.sendMetrics(p.ctx, now); err != nil {
-		p.teller.refused(now, "Metrics refused by the next component: they only grow, and are sent again", 1, err)
+	if now.Sub(p.measured) >= p.cfg.MetricsInterval && p.out.metricsIdle() {
+		p.measured = now
+		p.out.putMetrics(p.series, now)
 	}
 }
 
@@ -233,25 +227,15 @@ func (p *prober) feed(edges []model.ClockEdge, now time.Time) {
 		}
 	}
 	if refused > 0 {
-		p.telemetry.ReceiverOwdProbeEdgesLost.Add(p.ctx, int64(refused))
+		p.telemetry.ReceiverOwdProbeEdgesLost.Add(context.Background(), int64(refused))
 		p.teller.refused(now, "Edges refused by the timeline", refused, first)
 	}
 }
 
-// sendEdges hands the edges on. What is refused is lost: the next window brings
-// others.
 func (p *prober) sendEdges(o *probe.Outcome, now time.Time) {
-	if p.logs == nil || len(o.Edges) == 0 {
-		return
+	if p.out.logs != nil && len(o.Edges) > 0 {
+		p.out.putEdges(p.edgeLogs(o, now))
 	}
-	ld := p.edgeLogs(o, now)
-	n := int64(ld.LogRecordCount())
-	if err := p.logs.ConsumeLogs(p.ctx, ld); err != nil {
-		p.telemetry.ReceiverOwdProbeEdgesLost.Add(p.ctx, n)
-		p.teller.refused(now, "Edges refused by the next component", int(n), err)
-		return
-	}
-	p.telemetry.ReceiverOwdProbeEdgesEmitted.Add(p.ctx, n)
 }
 
 func (p *prober) edgeLogs(o *probe.Outcome, now time.Time) plog.Logs {
@@ -269,17 +253,4 @@ func (p *prober) edgeLogs(o *probe.Outcome, now time.Time) plog.Logs {
 		clockmap.EdgeToLog(&o.Edges[i], lr)
 	}
 	return ld
-}
-
-func (p *prober) sendMetrics(ctx context.Context, now time.Time) error {
-	if p.metrics == nil {
-		return nil
-	}
-	p.measured = now
-	md := pmetric.NewMetrics()
-	p.series.write(md, now)
-	if md.DataPointCount() == 0 {
-		return nil
-	}
-	return p.metrics.ConsumeMetrics(ctx, md)
 }
