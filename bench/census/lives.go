@@ -18,7 +18,7 @@ type count struct {
 }
 
 // apart are folders that are no part of what an operator runs.
-var apart = []string{"bench", "internal/sim", "internal/ckptsim", "internal/mutation", "internal/repocheck", "internal/capability", "internal/fuzzcomponents", "internal/testdata", "demo", "e2e"}
+var apart = []string{"bench", "internal/sim", "internal/ckptsim", "internal/mutation", "internal/repocheck", "internal/capability", "internal/fuzzcomponents", "internal/refusals", "internal/testdata", "demo", "e2e"}
 
 // lives finds places outside internal/finding that make a finding open, updated or closed, or
 // give it another revision: each life cycle is a type, or a function without one. Episodes, which

@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -40,6 +41,9 @@ func (c *carrier) emit(ctx context.Context, all bool, now time.Time) bool {
 		return c.flush(ctx, now)
 	})
 }
+
+// keeps reports whether changes that were refused are told again.
+func (c *carrier) keeps(err error) bool { return !c.last && !deliver.IsPermanent(err) }
 
 func (c *carrier) flush(ctx context.Context, now time.Time) bool {
 	for len(c.pending) > 0 {

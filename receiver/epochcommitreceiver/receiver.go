@@ -48,6 +48,7 @@ type carrier struct {
 	// What follows is the interval's.
 	pending []bilateral.Change // of one job, that were refused
 	told    time.Time          // when all was told last
+	last    bool               // what is refused now is not told again
 
 	//nolint:containedctx // the calls of the interval and of the server have none that ends with the receiver
 	ctx    context.Context
@@ -76,7 +77,7 @@ func newCarrier(set receiver.Settings, cfg *Config, next consumer.Logs) (*carrie
 		observer: fmt.Sprintf("%s %s", node, set.ID), life: time.Now().UnixNano(), grace: grace,
 	}
 	c.next = out.Logs(next, &deliver.Counts{
-		What: "Observations of commits", Again: true, LogEvery: deliver.RepeatEvery,
+		What: "Observations of commits", Keeps: c.keeps, LogEvery: deliver.RepeatEvery,
 		Emitted: telemetry.ReceiverEpochCommitObservationsEmitted.Add, Dropped: telemetry.ReceiverEpochCommitObservationsDropped.Add,
 	})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -155,6 +156,7 @@ func (c *carrier) Shutdown(ctx context.Context) error {
 		<-c.finished
 	}
 	c.interval.Stop(func() {
+		c.last = true
 		c.emit(ctx, false, time.Now())
 		c.telemetry.ReceiverEpochCommitObservationsDropped.Add(ctx, 2*c.board.Stats().Unsaid) // room was made for others
 		c.telemetry.Shutdown()

@@ -21,7 +21,7 @@ var layers = []struct {
 	name    string
 	folders []string
 }{
-	{beside, []string{"bench", "gpukit", "demo", "e2e", "inject", "internal/repocheck", "internal/capability", "internal/fuzzcomponents", "internal/faulty", "internal/mutation", "internal/testdata", "internal/cbuild", "internal/sim", "internal/ckptsim"}},
+	{beside, []string{"bench", "gpukit", "demo", "e2e", "inject", "internal/repocheck", "internal/capability", "internal/fuzzcomponents", "internal/faulty", "internal/refusals", "internal/mutation", "internal/testdata", "internal/cbuild", "internal/sim", "internal/ckptsim"}},
 	{"compositions", []string{"cmd", "distro"}},
 	{"components", []string{"receiver", "processor", "connector", "exporter", "extension", "converter"}},
 	{"component kit", []string{"internal/component"}},
