@@ -269,7 +269,7 @@ func mesh(signal string) func(*testing.T) func(*testing.T, *life) {
 		return func(t *testing.T, l *life) {
 			t.Helper()
 			pid := os.Getpid()
-			address := func() string { return fmt.Sprintf("127.%d.%d.%d", 1+pid>>8%254, pid&255, addresses.Add(1)) }
+			address := func() string { return fmt.Sprintf("127.%d.%d.%d", 1+pid>>8%254, pid&255, 1+addresses.Add(1)%250) }
 			a, b := address(), address()
 			f := owdprobereceiver.NewFactory()
 			config := func(node, address string) component.Config {
