@@ -39,17 +39,22 @@ func (rd *reader) isCopy(c *file) bool {
 
 // readCopy reads the end of a copy in the place of what was cut away.
 func (rd *reader) readCopy(f, c *file) {
-	anew := f.position()
-	f.resume(*f.before, rd.cfg.MaxLineBytes)
-	f.before, f.torn = nil, 0
+	anew := f.place()
+	f.goTo(f.before, rd.cfg.MaxLineBytes)
+	f.before, f.torn, f.changed = nil, 0, true
 	for more := true; more; {
 		var err error
 		if more, err = rd.feed(f, c.f); err != nil {
 			rd.log.Warn("Copy of a file not read", zap.String("file", c.path), zap.Error(err))
 		}
 	}
-	rd.cut(f)
-	f.resume(anew, rd.cfg.MaxLineBytes)
+	if rd.told() { // the next run reads on
+		left := f.place()
+		f.before, f.torn = &left, f.split.Pending()
+	} else {
+		rd.cut(f)
+	}
+	f.goTo(&anew, rd.cfg.MaxLineBytes)
 }
 
 // truncated begins a file anew that was cut to nothing. Its process may be the same.
@@ -57,9 +62,9 @@ func (rd *reader) truncated(f *file, head []byte) {
 	rd.odd("truncated", 1)
 	rd.log.Info("File cut and begun anew", zap.String("file", f.path))
 	rd.giveUp(f)
-	p := f.position()
-	f.before, f.torn, f.changed = &p, f.split.Pending(), true
-	f.resume(position{Head: head}, rd.cfg.MaxLineBytes)
+	p := f.place()
+	f.before, f.torn, f.changed, f.closed = &p, f.split.Pending(), true, false
+	f.goTo(&place{Head: head}, rd.cfg.MaxLineBytes)
 	for path := range rd.copies {
 		if rd.tryCopy(f, path) {
 			return

@@ -23,14 +23,21 @@ const (
 	turnBytes = 16 << 20
 )
 
+// place is how far a file was read.
+type place struct {
+	Head  []byte               `json:"head"` // the file's first bytes
+	Split inspector.SplitState `json:"split"`
+	Lends *inspector.Context   `json:"lends,omitempty"`
+	Alien string               `json:"alien,omitempty"` // version of a dump that is not known
+}
+
 // position is how far a file was read, and what is needed to go on.
 type position struct {
-	Head   []byte               `json:"head"` // the file's first bytes
-	Split  inspector.SplitState `json:"split"`
-	Lends  *inspector.Context   `json:"lends,omitempty"`
-	Alien  string               `json:"alien,omitempty"` // version of a dump that is not known
-	Proc   inspector.State      `json:"process"`
-	Closed bool                 `json:"closed,omitempty"` // what it held was handed on
+	place
+	Before *place          `json:"before,omitempty"`
+	Torn   int64           `json:"torn,omitempty"`
+	Proc   inspector.State `json:"process"`
+	Closed bool            `json:"closed,omitempty"` // what it held was handed on
 }
 
 // file is a file that is being read.
@@ -51,22 +58,29 @@ type file struct {
 	gone    bool
 	changed bool // since its position was kept
 	faults  tally
-	// before is the position at which it was cut to nothing, until a copy of what
-	// there was is found.
-	before *position
+	// before is the place at which it was cut to nothing, until a copy of what
+	// there was is found, and read to its end.
+	before *place
 	torn   int64 // bytes at its end that waited for the end of their line
 }
 
-func (f *file) position() position {
-	return position{
-		Head: f.head, Split: f.split.State(), Lends: f.parser.Context, Alien: f.parser.Unknown,
-		Proc: f.process.State, Closed: f.closed,
-	}
+func (f *file) place() place {
+	return place{Head: f.head, Split: f.split.State(), Lends: f.parser.Context, Alien: f.parser.Unknown}
 }
 
-// resume puts a file to a position.
-func (f *file) resume(p position, limit int) {
-	f.head, f.closed = p.Head, p.Closed
+func (f *file) position() position {
+	return position{place: f.place(), Before: f.before, Torn: f.torn, Proc: f.process.State, Closed: f.closed}
+}
+
+// resume puts a file to a position; its process is made apart.
+func (f *file) resume(p *position, limit int) {
+	f.before, f.torn, f.closed = p.Before, p.Torn, p.Closed
+	f.goTo(&p.place, limit)
+}
+
+// goTo puts a file to a place.
+func (f *file) goTo(p *place, limit int) {
+	f.head = p.Head
 	f.split = inspector.NewSplitter(limit, p.Split)
 	f.parser.Context, f.parser.Unknown = p.Lends, p.Alien
 }

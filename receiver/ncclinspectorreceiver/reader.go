@@ -318,7 +318,7 @@ func (rd *reader) open(at found, now time.Time) {
 	f := &file{path: at.path, f: opened, info: info, grew: now, head: head}
 	if p, id, ok := rd.store.take(at.path, head); ok {
 		f.id = id
-		f.resume(p, rd.cfg.MaxLineBytes)
+		f.resume(&p, rd.cfg.MaxLineBytes)
 		f.process = inspector.NewProcess(rd.cfg.engine(at.path), p.Proc, &rd.sink)
 		rd.files = append(rd.files, f)
 		return
