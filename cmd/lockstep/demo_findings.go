@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
@@ -42,7 +41,7 @@ func (s *demoScreen) opened(f *model.Finding) {
 	_, _ = fmt.Fprintf(s.w, "The job is at step %d.\n", s.step)
 	title := fmt.Sprintf("Finding %d", t.number)
 	if f.Kind == model.FindingDesync {
-		_ = report.HangFinding(s.w, f, title, otelmap.Sentence(f), s.style) // the writer remembers an error
+		_ = report.HangFinding(s.w, f, title, report.Sentence(f), s.style) // the writer remembers an error
 		return
 	}
 	_ = report.Finding(s.w, f, title, s.style)

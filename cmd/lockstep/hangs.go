@@ -17,7 +17,7 @@ import (
 
 // hangInput is what the report on hangs speaks of.
 func (a *analysis) hangInput() *render.HangInput {
-	return &render.HangInput{Result: a.dumps, Sentence: otelmap.Sentence}
+	return &render.HangInput{Result: a.dumps, Sentence: report.Sentence}
 }
 
 func (a *analysis) writeHangs(w io.Writer, style report.Style) error {
@@ -188,7 +188,7 @@ func newRootOutput(r *desync.Root) rootOutput {
 
 func hangFinding(f *model.Finding) map[string]any {
 	out := otelmap.FindingAttributes(f)
-	out["body"] = otelmap.Sentence(f)
+	out["body"] = report.Sentence(f)
 	if f.Time > 0 {
 		out["time_unix_nano"] = f.Time
 	}

@@ -181,7 +181,7 @@ func findingsOutput(jobs []straggler.JobReport) []map[string]any {
 	out := []map[string]any{}
 	for i := range all {
 		f := otelmap.FindingAttributes(&all[i].Finding)
-		f["body"] = otelmap.Sentence(&all[i].Finding)
+		f["body"] = report.Sentence(&all[i].Finding)
 		f["time_unix_nano"] = all[i].Finding.Time
 		if m := all[i].Decisive; m != nil {
 			f["decisive"] = newMeetingOutput(m)

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 const (
@@ -113,7 +114,7 @@ func TestWhoSaysItIsNotWhoIsWrong(t *testing.T) {
 	changed, _, _, _ := h.judge(time.Now(), false, false)
 	require.Len(t, changed, 1)
 	assert.Empty(t, changed[0].Host)
-	assert.Contains(t, otelmap.Sentence(&changed[0]), "job j: ")
+	assert.Contains(t, report.Sentence(&changed[0]), "job j: ")
 	assert.Contains(t, evidence.Encode(changed[0].Evidence), `"hosts":["n"]`)
 }
 
@@ -133,6 +134,6 @@ func TestMeanings(t *testing.T) {
 		f := w.Tick(time.Now())[0]
 		assert.NotEmpty(t, f.Class, text)
 		assert.NotEmpty(t, f.Action, text)
-		assert.Contains(t, otelmap.Sentence(&f), "as a line of a log says", text)
+		assert.Contains(t, report.Sentence(&f), "as a line of a log says", text)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/desync"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
 // Where devices record when they start, the rank whose device has not started what the others
@@ -96,6 +96,6 @@ func TestScheduledWhereTheOthersStarted_IsSaid(t *testing.T) {
 	require.Len(t, rep.Roots, 1)
 	f := rep.Roots[0].Finding
 	assert.Equal(t, model.Some[int64](3), f.Rank)
-	assert.Contains(t, otelmap.Sentence(&f), "its device has not started all_reduce 42 of W, which the others have")
+	assert.Contains(t, report.Sentence(&f), "its device has not started all_reduce 42 of W, which the others have")
 	assert.Contains(t, f.Action, "before it on that stream")
 }

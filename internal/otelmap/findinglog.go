@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -42,7 +43,7 @@ func FindingToLog(f *model.Finding, lr plog.LogRecord) {
 	number, text := severity(f.Severity)
 	lr.SetSeverityNumber(number)
 	lr.SetSeverityText(text)
-	lr.Body().SetStr(Sentence(f))
+	lr.Body().SetStr(report.Sentence(f))
 	if len(f.Links) > 0 {
 		lr.SetTraceID(pcommon.TraceID(f.Links[0].Trace))
 		lr.SetSpanID(pcommon.SpanID(f.Links[0].Span))

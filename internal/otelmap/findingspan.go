@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -55,7 +56,7 @@ func FindingToSpan(f *model.Finding, s ptrace.Span) {
 	s.SetEndTimestamp(pcommon.Timestamp(max(f.Time, f.Start)))
 	if f.Severity == model.SeverityError {
 		s.Status().SetCode(ptrace.StatusCodeError)
-		s.Status().SetMessage(Sentence(f))
+		s.Status().SetMessage(report.Sentence(f))
 	}
 	s.Attributes().EnsureCapacity(len(findingFields.fields))
 	findingFields.write(f, s.Attributes())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/rankstate"
+	"github.com/lockstep-otel/lockstep/internal/report"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -41,7 +42,7 @@ func AppendRankState(ld plog.Logs, s *model.RankState) {
 func AppendRankMembers(ld plog.Logs, s *model.RankState) {
 	lr := appendRankEvent(ld, &s.Rank, s.Time, semconv.EventRankMembers)
 	setSeverity(lr, model.SeverityInfo)
-	lr.Body().SetStr(fmt.Sprintf("rank %d is a member of %s", s.Rank.Rank, plural(len(s.Comms), "communicator")))
+	lr.Body().SetStr(fmt.Sprintf("rank %d is a member of %s", s.Rank.Rank, report.Plural(int64(len(s.Comms)), "communicator")))
 	putKnown(lr.Attributes(), semconv.RankStateSource, string(s.Source))
 	lr.Attributes().PutEmptyBytes(semconv.RankStateData).FromRaw(rankstate.Encode(s))
 }

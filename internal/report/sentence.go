@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package otelmap
+package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -64,7 +65,7 @@ func sureness(f *model.Finding, ev *evidence.Straggler) string {
 	if f.Kind != model.FindingStraggler {
 		return text
 	}
-	if ev.Method == methodKAIR { // it knows no probability
+	if ev.Method == evidence.MethodKAIR { // it knows no probability
 		text = "method " + ev.Method
 	}
 	return text + judged(ev.Steps)
@@ -122,9 +123,6 @@ func judged(steps int) string {
 	return fmt.Sprintf(", %d steps judged", steps)
 }
 
-// methodKAIR is how evidence names the published statistics.
-const methodKAIR = "kair"
-
 // stragglerEvidence returns the numbers of a straggler; none of a finding of another kind.
 func stragglerEvidence(f *model.Finding) *evidence.Straggler {
 	if f.Kind != model.FindingStraggler {
@@ -141,7 +139,7 @@ func writeNumbers(b *strings.Builder, f *model.Finding, ev *evidence.Straggler) 
 	}
 	if f.CostSeconds.OK {
 		fmt.Fprintf(b, "; %s %s%s per step%s%s",
-			saves(f), orMore(f), seconds(f.CostSeconds.V), share(f.CostShare, "the step"), unseen(f))
+			saves(f), orMore(f), seconds(f.CostSeconds.V), share(f.CostShare, "the step"), unseenCost(f))
 		if ev.CostBeside > f.CostSeconds.V {
 			fmt.Fprintf(b, ", and %s once the other stragglers are mended", seconds(ev.CostBeside))
 		}
@@ -156,8 +154,8 @@ func orMore(f *model.Finding) string {
 	return ""
 }
 
-// unseen says how much more or less than told it may be, for what was not recorded.
-func unseen(f *model.Finding) (text string) {
+// unseenCost says how much more or less than told it may be, for what was not recorded.
+func unseenCost(f *model.Finding) (text string) {
 	if least := f.CostLeast.Or(f.CostSeconds.V); least < f.CostSeconds.V {
 		text = fmt.Sprintf(", or down to %s where who was not seen was late, too", seconds(least))
 	}
@@ -183,7 +181,7 @@ func saves(f *model.Finding) string {
 func place(f *model.Finding) string {
 	switch {
 	case f.Class == model.ClassFleetMixed && f.CommID != "":
-		return fmt.Sprintf("communicator %s of job %s", firstOf(f.CommName, f.CommID), f.JobID)
+		return fmt.Sprintf("communicator %s of job %s", cmp.Or(f.CommName, f.CommID), f.JobID)
 	case f.EndDecided() && f.Host != "":
 		return f.Link + " on " + f.Host
 	case f.EndDecided():
@@ -193,9 +191,9 @@ func place(f *model.Finding) string {
 	case f.Class == model.ClassLink && f.Link != "":
 		return "link " + f.Link
 	case f.Class == model.ClassNode && f.Host != "":
-		return "host " + f.Host + ofRanks(f)
+		return "host " + f.Host + ofSoManyRanks(f)
 	case f.Class == model.ClassStageImbalance && f.Op != "":
-		return f.Op + ofRanks(f)
+		return f.Op + ofSoManyRanks(f)
 	case f.Rank.OK && f.Host != "":
 		return fmt.Sprintf("rank %d on %s", f.Rank.V, f.Host)
 	case f.Rank.OK:
@@ -209,7 +207,7 @@ func place(f *model.Finding) string {
 	case f.Link != "":
 		return "link " + f.Link
 	case f.CommID != "":
-		return "communicator " + firstOf(f.CommName, f.CommID)
+		return "communicator " + cmp.Or(f.CommName, f.CommID)
 	case f.JobID == "":
 		return "a job or host that nothing names"
 	default:
@@ -217,8 +215,8 @@ func place(f *model.Finding) string {
 	}
 }
 
-// ofRanks says how many ranks a place holds.
-func ofRanks(f *model.Finding) string {
+// ofSoManyRanks says how many ranks a place holds.
+func ofSoManyRanks(f *model.Finding) string {
 	switch n := f.RanksCount.Or(int64(len(f.Ranks))); n {
 	case 0:
 		return ""
@@ -229,14 +227,14 @@ func ofRanks(f *model.Finding) string {
 	}
 }
 
-// maxListed is the most ranks, or spans of them, that a sentence names; the attributes have
+// maxInSentence is the most ranks, or spans of them, that a sentence names; the attributes have
 // more.
-const maxListed = 8
+const maxInSentence = 8
 
 // listed names the first of the ranks; count says how many there are where not all are given.
-func listed(ranks []int64, count optionalInt) string {
+func listed(ranks []int64, count model.Optional[int64]) string {
 	n := count.Or(int64(len(ranks)))
-	words, told := model.Spans(ranks, maxListed)
+	words, told := model.Spans(ranks, maxInSentence)
 	text := "ranks "
 	if n == 1 {
 		text = "rank "
@@ -253,7 +251,7 @@ func seconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(time.Microsecond).String()
 }
 
-func share(o optionalFloat, of string) string {
+func share(o model.Optional[float64], of string) string {
 	if !o.OK {
 		return ""
 	}

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package otelmap
+package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -119,7 +120,7 @@ func candidates(f *model.Finding) string {
 		if len(beside) == 0 {
 			return ""
 		}
-		return "; at fault with it may be " + listed(beside, optionalInt{})
+		return "; at fault with it may be " + listed(beside, model.Optional[int64]{})
 	}
 	ev := hangEvidence(f)
 	unlisted := ev.Inferred && ev.World == 0
@@ -194,7 +195,7 @@ func counted(id string) bool {
 
 // hungOp names the operation and its communicator, as far as they are known.
 func hungOp(f *model.Finding) string {
-	comm := firstOf(f.CommName, f.CommID)
+	comm := cmp.Or(f.CommName, f.CommID)
 	if f.CommName != "" && f.CommID != f.CommName && counted(f.CommID) {
 		comm += " (" + f.CommID + ")" // several groups may have the name
 	}
