@@ -40,11 +40,7 @@ func (s *demoScreen) opened(f *model.Finding) {
 	}
 	_, _ = fmt.Fprintf(s.w, "The job is at step %d.\n", s.step)
 	title := fmt.Sprintf("Finding %d", t.number)
-	if f.Kind == model.FindingDesync {
-		_ = report.HangFinding(s.w, f, title, report.Sentence(f), s.style) // the writer remembers an error
-		return
-	}
-	_ = report.Finding(s.w, f, title, s.style)
+	_ = report.Finding(s.w, f, title, s.style) // the writer remembers an error
 }
 
 // updateEvery leaves time to read a line; a revision that is not told is

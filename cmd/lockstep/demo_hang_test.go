@@ -115,7 +115,7 @@ func TestDemoScreenOfAHang(t *testing.T) {
 	s.line(&demoLine{Step: 59})
 	s.finding(&f)
 	assert.Contains(t, words(out.String()), "Finding 1: rank 1 on node7: desync (process_dead): its process is gone")
-	assert.Contains(t, out.String(), "ranks 0, 2, 3 wait for it themselves")
+	assert.Contains(t, out.String(), "ranks 0, 2 and 3 wait for it themselves")
 	assert.Contains(t, out.String(), "2.50 s in phase train")
 
 	j, told := screenFor(&demoOptions{ranks: 4, fault: "exit", rank: 1, json: true})

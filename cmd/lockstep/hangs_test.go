@@ -117,7 +117,7 @@ func TestAnalyzeHung(t *testing.T) {
 
 	status, stdout, _ = call("analyze", "--hung", "--world-size", "4", lost("exit"))
 	assert.Equal(t, exitFindings, status)
-	assert.Contains(t, stdout, "candidates are ranks 3, 1, 2")
+	assert.Contains(t, stdout, "candidates are ranks 3, 1 and 2")
 
 	for _, flags := range [][]string{{"analyze"}, {"analyze", "--hung"}} {
 		status, stdout, _ = call(append(flags, "--world-size", "4", lost("healthy_uneven"))...)

@@ -57,8 +57,8 @@ func TestFindingLogRecord(t *testing.T) {
 	assert.Equal(t, "WARN", lr.SeverityText())
 	assert.Equal(t, pcommon.TraceID(f.Links[0].Trace), lr.TraceID())
 	assert.Equal(t, pcommon.SpanID(f.Links[0].Span), lr.SpanID())
-	assert.Equal(t, "rank 7: straggler (host), at all_to_all; the others together waited 32.5ms per step for it (76.0 % of all wait); "+
-		"mending it alone would save 505µs per step (2.1 % of the step); the cause precedes the recording (confidence 0.60)",
+	assert.Equal(t, "rank 7: straggler (host), at all_to_all; the others together waited 32.5 ms per step for it (76.0 % of all wait); "+
+		"mending it alone would save 505 µs per step (2.10 % of the step); the cause precedes the recording (confidence 0.60)",
 		lr.Body().Str())
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
 // Finding renders one finding under a title of the caller's, such as "Finding 3".
@@ -25,14 +24,14 @@ func Finding(w io.Writer, f *model.Finding, title string, style Style) error {
 // Brief says in one line what a finding came to: who, which class, at what cost
 // per step of those that it was judged by, and since when it is seen.
 func Brief(f *model.Finding) string {
-	text := Place(f) + ", " + f.Class
-	if f.Cause != "" && f.Cause != model.CauseUnknown {
-		text += " (" + f.Cause + ")"
+	text := Subject(f) + ", " + f.Class
+	if cause := CauseText(f); cause != "" {
+		text += " (" + cause + ")"
 	}
 	if f.CostSeconds.OK {
 		text += fmt.Sprintf(", cost %s per step", Seconds(f.CostSeconds.V))
-		if ev, _ := evidence.StragglerOf(f.Evidence); ev.Steps > 0 {
-			text += fmt.Sprintf(" (%s judged)", Plural(int64(ev.Steps), "step"))
+		if ev := stragglerEvidence(f); ev.Steps > 0 {
+			text += " (" + judged(ev) + ")"
 		}
 	}
 	return Clean(text + seenIn(f))

@@ -15,10 +15,25 @@ func TitleOf(i, of int) string { return fmt.Sprintf("Finding %d of %d", i+1, of)
 
 // Finding prints a finding, one of so many that are printed together, under its title.
 func (p *Printer) Finding(f *model.Finding, title string, of int) {
-	ev, ok := evidence.StragglerOf(f.Evidence)
-	for _, l := range Wrap(title+": "+headline(f, ev), p.Columns()) {
+	switch f.Kind {
+	case model.FindingStraggler:
+		p.straggler(f, title, of)
+	case model.FindingDesync:
+		p.hangFinding(f, title)
+	default:
+		p.other(f, title)
+	}
+}
+
+func (p *Printer) headline(title, text string) {
+	for _, l := range Wrap(Clean(title+": "+text), p.Columns()) {
 		p.Line("%s", p.Paint(Red, l))
 	}
+}
+
+func (p *Printer) straggler(f *model.Finding, title string, of int) {
+	ev, ok := evidence.StragglerOf(f.Evidence)
+	p.headline(title, stragglerHeadline(f, ev))
 	p.Optional("its ranks", concerned(f))
 	p.Optional("where", where(f, ev))
 	p.Optional("wait caused", waitText(f, ev))
@@ -31,23 +46,34 @@ func (p *Printer) Finding(f *model.Finding, title string, of int) {
 	p.Field("confidence", confidenceText(f, ev))
 	p.Optional("missing", missingText(ev))
 	p.Optional("what to do", actionText(f))
-	if text, came := f.Evidence.(evidence.Text); came && !ok {
+	p.raw(f, !ok)
+}
+
+// other prints a finding of a kind of which the sentence has what there is.
+func (p *Printer) other(f *model.Finding, title string) {
+	p.headline(title, Sentence(f))
+	p.Optional("when", whenText(f, &evidence.Straggler{}))
+	p.Optional("since", sinceText(f))
+	p.Optional("what to do", actionText(f))
+	p.raw(f, f.Kind != model.FindingEpoch || epochClaim(f) == "")
+}
+
+// raw prints evidence as it came, where it is a text of no known shape.
+func (p *Printer) raw(f *model.Finding, unknown bool) {
+	if text, came := f.Evidence.(evidence.Text); came && unknown {
 		p.Field("evidence", Clean(string(text)))
 	}
 }
 
-func headline(f *model.Finding, ev *evidence.Straggler) string {
-	if f.Kind != model.FindingStraggler {
-		return Clean(strings.TrimSpace(fmt.Sprintf("%s: %s %s", Place(f), f.Kind, f.Class)))
-	}
-	text := Place(f) + does(f, ev) + " (class " + f.Class
+func stragglerHeadline(f *model.Finding, ev *evidence.Straggler) string {
+	text := Subject(f) + does(f, ev) + " (class " + f.Class
 	if meaning := classMeaning(f, ev); meaning != "" {
 		text += ": " + meaning
 	}
-	if f.Cause != "" && f.Cause != model.CauseUnknown {
-		text += "; cause: " + f.Cause
+	if cause := CauseText(f); cause != "" {
+		text += "; cause: " + cause
 	}
-	return Clean(text + ")")
+	return text + ")"
 }
 
 // does says what the place does to the others. Who keeps them waiting for less than mending it
@@ -66,131 +92,30 @@ func does(f *model.Finding, ev *evidence.Straggler) string {
 	return " makes the others wait"
 }
 
-// Several reports whether the place is one of many: the verb follows it.
-func Several(f *model.Finding) bool {
-	switch f.Class {
-	case model.ClassJitter, model.ClassJobWide:
-		return true
-	case model.ClassNode, model.ClassStageImbalance, model.ClassLink:
-		return false
-	}
-	return !f.Rank.OK && f.RanksCount.Or(int64(len(f.Ranks))) > 1
-}
-
-// structure names the place of a finding that is about none, or more than a rank.
-func structure(f *model.Finding) string {
-	switch {
-	case f.Kind != model.FindingStraggler:
-		return ""
-	case f.Class == model.ClassNode && f.Host != "":
-		return "host " + ShortName(f.Host) + ofRanks(f)
-	case f.Class == model.ClassStageImbalance && f.Op != "":
-		return ShortName(f.Op) + ofRanks(f)
-	case f.Class == model.ClassWorkImbalance && !f.Rank.OK && len(f.Ranks) == 0:
-		return "unequal work that changes from rank to rank"
-	case f.Class == model.ClassJitter:
-		return pausesText(f)
-	case f.Class == model.ClassJobWide:
-		return "all ranks alike"
-	}
-	return ""
-}
-
-func ofRanks(f *model.Finding) string {
-	if n := f.RanksCount.Or(int64(len(f.Ranks))); n > 0 {
-		return " (" + Plural(n, "rank") + ")"
-	}
-	return ""
-}
-
-func pausesText(f *model.Finding) string {
-	ev, _ := evidence.StragglerOf(f.Evidence)
-	text, law := "pauses", lawOf(ev)
-	if law.Median > 0 {
-		text += " of " + Seconds(law.Median)
-	}
-	text += " that rotate over the ranks"
-	if law.Period > 0 {
-		text += fmt.Sprintf(" (every %s steps on each)", Significant(law.Period))
-	}
-	return text
-}
-
-// lawOf returns the law of pauses, s and steps; 0 where it is not known.
-func lawOf(ev *evidence.Straggler) (law evidence.Pauses) {
-	if ev.Pauses != nil {
-		law = *ev.Pauses
-	}
-	return law
-}
-
-// Place names what a finding is about: a rank, ranks, a host, a link, a job.
-func Place(f *model.Finding) string {
-	if text := structure(f); text != "" {
-		return text
-	}
-	text := "job " + ShortName(f.JobID)
+// classMeaning says what a class means beyond what the subject says.
+func classMeaning(f *model.Finding, ev *evidence.Straggler) string {
 	switch {
 	case f.EndDecided():
-		text = f.Link
-	case f.Class == model.ClassLink && f.Link != "":
-		text = "the link " + f.Link
-		if f.Host != "" {
-			text += ", sent"
-		}
-	case f.Rank.OK:
-		text = fmt.Sprintf("rank %d", f.Rank.V)
-	case len(f.Ranks) > 0:
-		text = SomeRanks(f.Ranks, int(f.RanksCount.Or(int64(len(f.Ranks)))))
-	}
-	if f.Host != "" {
-		text += fromOrOn(f) + ShortName(f.Host)
-	}
-	return text
-}
-
-// fromOrOn says what the host is to the place: a link has two, and the finding
-// names the sender's.
-func fromOrOn(f *model.Finding) string {
-	if f.Class == model.ClassLink && !f.EndDecided() {
-		return " from "
-	}
-	return " on "
-}
-
-func classMeaning(f *model.Finding, ev *evidence.Straggler) string {
-	if f.EndDecided() {
 		return "all of its transfers that way take longer than its peers'"
-	}
-	switch f.Class {
-	case model.ClassCompute:
+	case f.Class == model.ClassCompute:
 		return "its own computation takes longer than its peers'"
-	case model.ClassHost:
-		if ev.Undivided {
-			return "nothing that was recorded ran for longer than on its peers: its host launches work late, or its device does what was not recorded"
-		}
+	case f.Class == model.ClassHost && ev.Undivided:
+		return "nothing that was recorded ran for longer than on its peers: its host launches work late, or its device does what was not recorded"
+	case f.Class == model.ClassHost:
 		return "its host launches work late"
-	case model.ClassLink:
+	case f.Class == model.ClassLink:
 		return "sends wait longer for the wire than its peers', which end is at fault is not decided"
-	case model.ClassNode:
-		return "all of its ranks are slow alike"
-	case model.ClassKernelChoice:
-		return "it runs another kernel than its peers for the same work"
-	case model.ClassStageImbalance:
-		return "more work than the other stages, nobody is at fault"
-	case model.ClassWorkImbalance:
-		return "more work than their peers, nobody is at fault"
-	case model.ClassJitter:
-		return "nobody is at fault"
-	case model.ClassJobWide:
-		return "nobody stands out"
+	case f.Blameless() && traitIsSubject(f):
+		return blameless
+	case f.Blameless():
+		return trait(f) + ", " + blameless
 	}
-	return ""
+	return trait(f)
 }
 
 // concerned lists the ranks where the place does not.
 func concerned(f *model.Finding) string {
-	if len(f.Ranks) == 0 || structure(f) == "" {
+	if len(f.Ranks) == 0 || !structural(f) {
 		return ""
 	}
 	_, list, _ := strings.Cut(SomeRanks(f.Ranks, int(f.RanksCount.Or(int64(len(f.Ranks))))), " ")
@@ -203,7 +128,7 @@ func where(f *model.Finding, ev *evidence.Straggler) string {
 	if f.Op != "" && f.Class != model.ClassStageImbalance { // there it is the place
 		part := fmt.Sprintf("%q", ShortName(f.Op))
 		if f.OutsideScopes() {
-			part = "outside of any scope"
+			part = outsideScopes
 		}
 		if ev.PlaceExcess != nil {
 			part += excessText(f, *ev.PlaceExcess)
@@ -261,7 +186,7 @@ func waitText(f *model.Finding, ev *evidence.Straggler) string {
 	}
 	text := Seconds(f.WaitCaused.V) + " per step, summed over the others"
 	if f.WaitCausedShare.OK {
-		text += fmt.Sprintf(": %s of all wait", Share(f.WaitCausedShare.V))
+		text += ": " + Share(f.WaitCausedShare.V) + " of all wait"
 	}
 	if ev.WaitLeast != nil {
 		text += fmt.Sprintf("; for it alone at least %s, as others who were not seen may have been later", Seconds(*ev.WaitLeast))
@@ -270,41 +195,6 @@ func waitText(f *model.Finding, ev *evidence.Straggler) string {
 		text += fmt.Sprintf("; last in %d of %d collectives", ev.LastArrivals, ev.Meetings)
 	}
 	return text
-}
-
-func costText(f *model.Finding, ev *evidence.Straggler, of int) string {
-	if !f.CostSeconds.OK {
-		return ""
-	}
-	text := Seconds(f.CostSeconds.V) + " per step"
-	if ev.CostMost > f.CostSeconds.V && ev.CostLeast != nil && *ev.CostLeast >= f.CostSeconds.V {
-		text = "at least " + text
-	}
-	if f.CostShare.OK {
-		text += fmt.Sprintf(" (%s of the step)", Share(f.CostShare.V))
-	}
-	text += saving(f)
-	if ev.CostBeside > f.CostSeconds.V {
-		text += fmt.Sprintf("; once the others are mended it is %s", Seconds(ev.CostBeside))
-	}
-	if ev.CostLeast != nil && *ev.CostLeast < f.CostSeconds.V {
-		text += fmt.Sprintf(" if who was not seen came in time, else down to %s", Seconds(*ev.CostLeast))
-	}
-	if ev.CostMost > f.CostSeconds.V {
-		text += fmt.Sprintf("; %s: up to %s", unseen(ev), Seconds(ev.CostMost))
-	}
-	if of > 1 && f.CostJoint.OK && f.CostJoint.V > f.CostSeconds.V {
-		text += fmt.Sprintf("; mending all findings together saves %s", Seconds(f.CostJoint.V))
-	}
-	return text
-}
-
-// unseen says why a cost is known as an interval.
-func unseen(ev *evidence.Straggler) string {
-	if ev.Lost > 0 {
-		return fmt.Sprintf("%s of its operations were lost", Share(ev.Lost))
-	}
-	return "who was not seen hides whom it held up"
 }
 
 // pathText says how much of the critical path the place holds beyond its peers.
@@ -316,31 +206,11 @@ func pathText(f *model.Finding, ev *evidence.Straggler) string {
 	if ev.BlameOp != "" && ev.BlameOp != f.Op {
 		in := fmt.Sprintf("in %q", ShortName(ev.BlameOp))
 		if ev.BlameOp == model.OpOther {
-			in = "outside of any scope"
+			in = outsideScopes
 		}
 		text += ", most " + in
 	}
 	return Clean(text)
-}
-
-// saving says what the cost is: the step's time less that without it.
-func saving(f *model.Finding) string {
-	what := "place"
-	switch {
-	case f.Class == model.ClassJitter:
-		return " is all that being rid of the pauses would save"
-	case f.Class == model.ClassJobWide:
-		return " is what a step takes longer than before"
-	case f.Class == model.ClassStageImbalance, f.Class == model.ClassWorkImbalance:
-		return " is all that spreading the work evenly would save"
-	case f.Class == model.ClassLink:
-		what = "link"
-	case f.Class == model.ClassNode:
-		what = "host"
-	case f.Rank.OK:
-		what = "rank"
-	}
-	return " is all that mending this " + what + " alone would save"
 }
 
 // nextText says who would be last in the decisive collective, and no other: who
@@ -382,7 +252,7 @@ func whenText(f *model.Finding, ev *evidence.Straggler) string {
 		}
 	}
 	if f.BeforeWindow {
-		text += "; the cause precedes the recording"
+		text += "; " + beforeWindow
 	}
 	return text
 }

@@ -77,7 +77,7 @@ func TestFindingsAloneMostCostlyFirst(t *testing.T) {
 	said := words(b.String())
 	assert.Contains(t, said, "Finding 1 of 3: rank 5")
 	assert.Contains(t, said, "Finding 2 of 3: rank 2")
-	assert.Contains(t, said, "Finding 3 of 3: ranks 1 and 2: desync process_dead")
+	assert.Contains(t, said, "Finding 3 of 3: ranks 1 and 2: desync (process_dead)")
 	assert.Contains(t, said, "evidence free text", "what is not of the known shape is shown as it is")
 }
 

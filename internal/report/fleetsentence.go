@@ -27,24 +27,17 @@ func ofFleet(f *model.Finding) string {
 		if i > 0 {
 			b.WriteString(", and ")
 		}
-		fmt.Fprintf(&b, "%s on %s", strings.Join(h.Versions, " or "), plural(h.Ranks, "rank"))
+		fmt.Fprintf(&b, "%s on %s", strings.Join(h.Versions, " or "), Plural(int64(h.Ranks), "rank"))
 		if ev.Domain != string(model.VersionNCCL) {
-			fmt.Fprintf(&b, " of %s", plural(h.Nodes, "node"))
+			fmt.Fprintf(&b, " of %s", Plural(int64(h.Nodes), "node"))
 		}
 		if i > 0 && h.First != "" {
 			fmt.Fprintf(&b, " (the first %s)", h.First)
 		}
 	}
-	fmt.Fprintf(&b, "; known of %d of %s", ev.Known, plural(ev.Ranks, "rank"))
+	fmt.Fprintf(&b, "; known of %s of %s", Thousands(int64(ev.Known)), Plural(int64(ev.Ranks), "rank"))
 	if ev.Covers > 0 {
-		fmt.Fprintf(&b, "; so are %s of these ranks", plural(ev.Covers, "further communicator"))
+		fmt.Fprintf(&b, "; so are %s of these ranks", Plural(int64(ev.Covers), "further communicator"))
 	}
 	return b.String()
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

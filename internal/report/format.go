@@ -87,14 +87,10 @@ func Plural(n int64, noun string) string {
 	return Thousands(n) + " " + noun + "s"
 }
 
-// maxListed bounds the ranks, and spans of them, of a list in a sentence; who needs the
-// others reads them in the JSON.
-const maxListed = 16
-
 // SomeRanks renders rank numbers as "rank 2" or "ranks 2-6 and 9"; count is how many there are,
 // where the list has only the first of them.
 func SomeRanks(list []int64, count int) string {
-	words, listed := model.Spans(list, maxListed)
+	words, listed := model.Spans(list, maxSpans)
 	if rest := count - listed; rest > 0 {
 		words = append(words, Thousands(int64(rest))+" more")
 	}

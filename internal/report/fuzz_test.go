@@ -18,11 +18,17 @@ func FuzzFindings(f *testing.F) {
 	f.Add("", "", `[1]`, "", 1e-30)
 	f.Fuzz(func(t *testing.T, class, op, text, action string, cost float64) {
 		var b strings.Builder
-		err := Findings(&b, []model.Finding{{
-			Kind: model.FindingStraggler, Class: class, Op: op, Host: op, Cause: class, CommID: action,
+		finding := model.Finding{
+			Class: class, Op: op, Host: op, Cause: class, CommID: action, JobID: op, Stack: action,
 			Rank: model.Some(int64(1)), CostSeconds: model.Some(cost), CostShare: model.Some(cost),
 			WaitCaused: model.Some(cost), Evidence: evidence.FromText(text), Action: action,
-		}}, Style{})
+		}
+		var all []model.Finding
+		for _, kind := range []string{model.FindingStraggler, model.FindingDesync, model.FindingEpoch, op} {
+			finding.Kind = kind
+			all = append(all, finding)
+		}
+		err := Findings(&b, all, Style{})
 		if err != nil {
 			t.Fatalf("render: %v", err)
 		}

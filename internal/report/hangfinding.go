@@ -4,7 +4,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -12,14 +11,10 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
-// HangFinding renders one finding of kind desync under a title, such as "Finding 3";
-// sentence says it in one.
-func HangFinding(w io.Writer, f *model.Finding, title, sentence string, style Style) error {
-	p := &Printer{Style: style}
-	for _, l := range Wrap(Clean(title+": "+sentence), p.Columns()) {
-		p.Line("%s", p.Paint(Red, l))
-	}
-	p.Field("place", Clean(HangPlace(f))+", "+f.Class)
+// hangFinding prints one finding of kind desync under its title.
+func (p *Printer) hangFinding(f *model.Finding, title string) {
+	p.headline(title, Sentence(f))
+	p.Field("place", Clean(HangPlace(f))+", "+Clean(f.Class))
 	p.Optional("cause", Clean(CauseText(f)))
 	p.Optional("operation", hungOpText(f))
 	p.Optional("candidates", CandidatesText(f))
@@ -29,11 +24,8 @@ func HangFinding(w io.Writer, f *model.Finding, title, sentence string, style St
 	p.Field("confidence", fmt.Sprintf("%.2f of 1", f.Confidence))
 	p.Optional("what to do", Clean(f.Action))
 	p.stack(f.Stack)
-	p.Line("")
-	if _, err := w.Write(p.Bytes()); err != nil {
-		return fmt.Errorf("write finding: %w", err)
-	}
-	return nil
+	_, known := evidence.As[evidence.Hang](f.Evidence)
+	p.raw(f, !known)
 }
 
 // hungOpText names the operation, and its communicator for people and for machines.

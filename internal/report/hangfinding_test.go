@@ -24,14 +24,14 @@ func TestAHangIsTold(t *testing.T) {
 		Evidence: evidence.Text(`{"stall_limit_seconds":2,"stood_seconds":4.5,"limit_of_phase":"train"}`),
 	}
 	var out bytes.Buffer
-	require.NoError(t, HangFinding(&out, &f, "Finding 1", "rank 9 hangs", Style{}))
+	require.NoError(t, Finding(&out, &f, "Finding 1", Style{}))
 	said := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
-		"Finding 1: rank 9 hangs",
+		"Finding 1: rank 9 on node3: desync (not_scheduled), cause dataloader: has not entered all_reduce 812 of TENSOR; 3 ranks wait for it, 12 more through others; since 14:03:12 UTC (confidence 0.95)",
 		"place rank 9 on node3, not_scheduled",
 		"cause dataloader",
 		"operation all_reduce 812, TENSOR, 0xaa",
-		"who waits ranks 8, 10, 11 wait for it themselves; 12 more through others",
+		"who waits ranks 8, 10 and 11 wait for it themselves; 12 more through others",
 		"since 2026-11-23 14:03:12.250 UTC, for 4.50 s",
 		"stall limit 2.00 s in phase train, by the job's own gaps; nothing had moved for 4.50 s",
 		"confidence 0.95 of 1",
@@ -46,9 +46,10 @@ func TestAHangIsTold(t *testing.T) {
 func TestAHangOfWhichLittleIsKnown(t *testing.T) {
 	f := model.Finding{Kind: model.FindingDesync, Class: model.ClassIncompleteEvidence, Candidates: []int64{3, 4}, Op: "a\x1b[2Jb", Evidence: evidence.Text("no JSON")}
 	var out bytes.Buffer
-	require.NoError(t, HangFinding(&out, &f, "Finding 1", "it\x1b[2J hangs", Style{}))
+	require.NoError(t, Finding(&out, &f, "Finding 1", Style{}))
 	said := out.String()
-	assert.Contains(t, said, "does not decide between ranks 3, 4")
+	assert.Contains(t, said, "does not decide between ranks 3 and 4")
+	assert.Contains(t, said, "evidence      no JSON", "what is not of the known shape is shown as it is")
 	assert.NotContains(t, said, "\x1b")
 	for _, label := range []string{"since", "stall limit", "who waits", "cause", "call stack", "what to do"} {
 		assert.NotContains(t, said, "\n  "+label)

@@ -12,10 +12,8 @@ import (
 // HangPlace names what a finding of a hang is about.
 func HangPlace(f *model.Finding) string {
 	switch {
-	case f.Rank.OK && f.Host != "":
-		return fmt.Sprintf("rank %d on %s", f.Rank.V, f.Host)
 	case f.Rank.OK:
-		return fmt.Sprintf("rank %d", f.Rank.V)
+		return fmt.Sprintf("rank %d", f.Rank.V) + onHost(f)
 	case len(f.Ranks) > 0:
 		return SpansOf(f.Ranks, f.RanksCount)
 	case len(f.Candidates) == 1 && f.CandidatesCount.Or(1) == 1:
@@ -23,14 +21,19 @@ func HangPlace(f *model.Finding) string {
 	case len(f.Candidates) > 0:
 		return "one of " + Plural(f.CandidatesCount.Or(int64(len(f.Candidates))), "rank")
 	case f.RanksCount.Or(0) > 0 && f.Host != "": // no rank of the job is known
-		return "a process on " + f.Host
+		return "a process on " + ShortName(f.Host)
 	case f.RanksCount.Or(0) > 0:
 		return Thousands(f.RanksCount.V) + " processes"
 	}
 	return "no rank"
 }
 
-// CauseText returns the cause of a finding of a hang; "" where it is unknown.
+// namesProcess reports whether a finding of a hang names ranks or processes, and no candidates alone.
+func namesProcess(f *model.Finding) bool {
+	return f.Rank.OK || len(f.Ranks) > 0 || len(f.Candidates) == 0 && f.RanksCount.Or(0) > 0
+}
+
+// CauseText returns the cause of a finding; "" where it is unknown.
 func CauseText(f *model.Finding) string {
 	if f.Cause == model.CauseUnknown {
 		return ""

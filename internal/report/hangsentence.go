@@ -120,7 +120,7 @@ func candidates(f *model.Finding) string {
 		if len(beside) == 0 {
 			return ""
 		}
-		return "; at fault with it may be " + listed(beside, model.Optional[int64]{})
+		return "; at fault with it may be " + Ranks(beside)
 	}
 	ev := hangEvidence(f)
 	unlisted := ev.Inferred && ev.World == 0
@@ -134,7 +134,7 @@ func candidates(f *model.Finding) string {
 	if f.CandidatesCount.Or(int64(len(f.Candidates))) == 1 {
 		text = ": the candidate is "
 	}
-	text += listed(f.Candidates, f.CandidatesCount)
+	text += SpansOf(f.Candidates, f.CandidatesCount)
 	if unlisted {
 		text += ", or a rank that has no state here"
 	}
@@ -221,14 +221,14 @@ func waiters(f *model.Finding) string {
 	case n == 1:
 		text = "; 1 rank waits" + forWhom(f)
 	case n > 1:
-		text = fmt.Sprintf("; %d ranks wait%s", n, forWhom(f))
+		text = "; " + Thousands(n) + " ranks wait" + forWhom(f)
 	case through == 1:
 		return "; 1 rank waits through others"
 	case through > 0:
-		return fmt.Sprintf("; %d ranks wait through others", through)
+		return "; " + Thousands(through) + " ranks wait through others"
 	}
 	if through > 0 {
-		text += fmt.Sprintf(", %d more through others", through)
+		text += ", " + Thousands(through) + " more through others"
 	}
 	return text
 }

@@ -31,7 +31,7 @@ func TestHangSentences(t *testing.T) {
 			f.Class, f.Cause, f.CommName, f.Waiting, f.Through = "not_scheduled", "dataloader", "", nil, model.Some(int64(0))
 			f.Status, f.Time = model.StatusClosed, at+3e9
 		}),
-		"ranks 9, 14: desync (completion_lag): their devices have not completed all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP, which others have; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
+		"ranks 9 and 14: desync (completion_lag): their devices have not completed all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP, which others have; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
 			f.Class, f.Rank, f.Host, f.Ranks = "completion_lag", model.Optional[int64]{}, "", []int64{9, 14}
 			f.Waiting, f.Through = nil, model.Optional[int64]{}
 		}),
@@ -39,7 +39,7 @@ func TestHangSentences(t *testing.T) {
 			f.Class, f.Waiting, f.Through = "process_dead", nil, model.Optional[int64]{}
 			f.WaitingCount = model.Some(int64(1))
 		}),
-		"communicator TENSOR_MODEL_PARALLEL_GROUP: desync (incomplete_evidence): all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP hangs; the evidence does not decide: candidates are ranks 3, 5; 3 ranks wait, 12 more through others; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
+		"communicator TENSOR_MODEL_PARALLEL_GROUP: desync (incomplete_evidence): all_reduce 812 of TENSOR_MODEL_PARALLEL_GROUP hangs; the evidence does not decide: candidates are ranks 3 and 5; 3 ranks wait, 12 more through others; since 14:03:12 UTC (confidence 0.95)": with(func(f *model.Finding) {
 			f.Class, f.Rank, f.Host, f.Candidates = "incomplete_evidence", model.Optional[int64]{}, "", []int64{3, 5}
 		}),
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: the candidate is rank 9; 1 rank waits (confidence 0.00)": {
@@ -48,7 +48,7 @@ func TestHangSentences(t *testing.T) {
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0-9, 12, 14 and 88 more (confidence 0.00)": {
 			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 14}, CandidatesCount: model.Some(int64(100)),
 		},
-		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0, 1, or a rank that has no state here (confidence 0.00)": {
+		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 0 and 1, or a rank that has no state here (confidence 0.00)": {
 			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{0, 1}, Evidence: evidence.Text(`{"members_inferred": true}`),
 		},
 		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: the candidates are ranks of which nothing is known (confidence 0.00)": {
@@ -61,7 +61,7 @@ func TestHangSentences(t *testing.T) {
 			Kind: model.FindingDesync, Class: model.ClassNotScheduled, Op: "all_reduce 11", CommID: "c", Rank: model.Some[int64](1), Ranks: []int64{1}, RanksCount: model.Some[int64](1),
 			Candidates: []int64{1, 2}, CandidatesCount: model.Some[int64](2), Confidence: 0.6,
 		},
-		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 1, 2 (confidence 0.00)": {
+		"communicator c: desync (incomplete_evidence): an operation of c hangs; the evidence does not decide: candidates are ranks 1 and 2 (confidence 0.00)": {
 			Kind: "desync", Class: "incomplete_evidence", CommID: "c", Candidates: []int64{1, 2}, Evidence: evidence.Text(`{"members_inferred": true, "world_size": 4}`),
 		},
 		"rank 9: desync (init_incomplete): has not come to set up 0xaa; 3 ranks wait for it (confidence 0.00)": {
@@ -73,7 +73,7 @@ func TestHangSentences(t *testing.T) {
 		"rank 9: desync (dump_missing): nothing is known of it, and nobody else is missing in an operation; 1 rank waits through others (confidence 0.00)": {
 			Kind: "desync", Class: "dump_missing", Rank: model.Some(int64(9)), Through: model.Some(int64(1)),
 		},
-		"ranks 0, 1: desync (mismatch_size): the members have different sizes in an operation of c; 2 ranks wait for them (confidence 0.00)": {
+		"ranks 0 and 1: desync (mismatch_size): the members have different sizes in an operation of c; 2 ranks wait for them (confidence 0.00)": {
 			Kind: "desync", Class: "mismatch_size", Ranks: []int64{0, 1}, CommID: "c", Waiting: []int64{2, 3},
 		},
 		"rank 9: desync (not_scheduled): has not come to receive from rank 1, which waits in send 1 -> 9 of P (42); 1 rank waits for it (confidence 0.00)": {

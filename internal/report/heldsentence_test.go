@@ -3,6 +3,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,6 +37,7 @@ func TestSentence_ByLaunches_NamesProcessesAndCounts(t *testing.T) {
 		WaitingCount: model.Some(int64(7)), Confidence: 0.4,
 		Evidence: evidence.Text(`{"processes":["rank 2 of it: process 3002 on 10.0.0.1, GPU 2"],"launched":"AllGather: 7 ranks launched 641, rank 2 640"}`),
 	}
+	assert.True(t, strings.HasPrefix(Sentence(&f), "a process on 10.0.0.1: desync (not_scheduled): "), Sentence(&f))
 	assert.Contains(t, Sentence(&f), "has not entered AllGather 641 of 0xfa (rank 2 of it: process 3002 on 10.0.0.1, GPU 2); AllGather: 7 ranks launched 641, rank 2 640; 7 ranks wait for it")
 	f.Evidence = evidence.Text(`{"processes":["a","b","c","d","e"]}`)
 	assert.Contains(t, Sentence(&f), "(a; b; c; d, and 1 more)")

@@ -22,16 +22,16 @@ func ofReplicas(f *model.Finding) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s on %s", h.Value, plural(h.Count, "rank"))
+		fmt.Fprintf(&b, "%s on %s", h.Value, Plural(int64(h.Count), "rank"))
 		if (i > 0 || !ev.Decided) && len(h.Ranks) > 0 {
 			fmt.Fprintf(&b, " (%s)", firstRanks(&h))
 		}
 	}
 	if more := ev.Hashes - namedValues; more > 0 {
-		fmt.Fprintf(&b, ", and %s", plural(more, "more value"))
+		fmt.Fprintf(&b, ", and %s", Plural(int64(more), "more value"))
 	}
 	if ev.Replicas > 0 {
-		fmt.Fprintf(&b, "; told by %d of %s", ev.Told, plural(max(ev.Replicas, ev.Told), "rank"))
+		fmt.Fprintf(&b, "; told by %s of %s", Thousands(int64(ev.Told)), Plural(int64(max(ev.Replicas, ev.Told)), "rank"))
 	}
 	if ev.Slices > 1 {
 		fmt.Fprintf(&b, "; %d slices differ", ev.Slices)

@@ -31,19 +31,19 @@ func ofResume(f *model.Finding) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s on %s", h.Value, plural(h.Count, "rank"))
+		fmt.Fprintf(&b, "%s on %s", h.Value, Plural(int64(h.Count), "rank"))
 		if (i > 0 || !field.Decided) && len(h.Ranks) > 0 {
 			fmt.Fprintf(&b, " (%s)", firstRanks(&h))
 		}
 	}
 	if more := field.Values - namedValues; more > 0 {
-		fmt.Fprintf(&b, ", and %s", plural(more, "more value"))
+		fmt.Fprintf(&b, ", and %s", Plural(int64(more), "more value"))
 	}
 	if more := ev.FieldsCount - 1; more > 0 {
-		fmt.Fprintf(&b, "; %s", plural(more, "more disagreement"))
+		fmt.Fprintf(&b, "; %s", Plural(int64(more), "more disagreement"))
 	}
 	if ev.Of > 0 && field.Replica == "" {
-		fmt.Fprintf(&b, "; told by %d of %s", field.Told, plural(max(ev.Of, field.Told), "rank"))
+		fmt.Fprintf(&b, "; told by %s of %s", Thousands(int64(field.Told)), Plural(int64(max(ev.Of, field.Told)), "rank"))
 	}
 	if !field.Decided {
 		b.WriteString("; who is wrong is not decided")

@@ -9,7 +9,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// maxSpans bounds the spans of ranks of a list in a sentence.
+// maxSpans bounds the spans of ranks of a list in a sentence; the attributes of a finding, and JSON,
+// have the others.
 const maxSpans = 12
 
 // Spans lists ordered ranks: "0-7, 12, 14".
@@ -23,11 +24,7 @@ func SpansAtMost(list []int64, most int) string {
 
 // SpansOf names a rank, or several of count.
 func SpansOf(list []int64, count model.Optional[int64]) string {
-	parts, listed := model.Spans(list, maxSpans)
-	if len(list) == 1 && count.Or(1) == 1 {
-		return "rank " + parts[0]
-	}
-	return "ranks " + strings.Join(parts, ", ") + more(listed, model.Some(max(count.Or(0), int64(len(list)))))
+	return SomeRanks(list, int(max(count.Or(0), int64(len(list)))))
 }
 
 func more(listed int, count model.Optional[int64]) string {

@@ -57,7 +57,7 @@ func TestStructuresAreTold(t *testing.T) {
 		},
 		"rotating work": {
 			model.Finding{Class: model.ClassWorkImbalance},
-			[]string{"unequal work that changes from rank to rank makes the others wait (class work_imbalance: more work than their peers, nobody is at fault)"},
+			[]string{"unequal work that changes from rank to rank makes the others wait (class work_imbalance: nobody is at fault)"},
 			"unequal work that changes from rank to rank, work_imbalance, cost 20.0 ms per step (5 steps judged); since step 40",
 		},
 		"jitter": {
@@ -70,7 +70,7 @@ func TestStructuresAreTold(t *testing.T) {
 		},
 		"job": {
 			model.Finding{Class: model.ClassJobWide, Op: "gemm"},
-			[]string{"all ranks alike are slower since step 40 (class job_wide: nobody stands out)", "is what a step takes longer than before"},
+			[]string{"all ranks alike are slower since step 40 (class job_wide: nobody is at fault)", "is what a step takes longer than before"},
 			"all ranks alike, job_wide, cost 20.0 ms per step (5 steps judged); since step 40",
 		},
 	} {
@@ -99,15 +99,15 @@ func TestEvidenceIsTold(t *testing.T) {
 	said := words(b.String())
 	assert.Contains(t, said, `path it holds 25.0 % of the steps on their critical path, over its peers, most in "gc"`)
 	assert.Contains(t, said, "steps 1 to 9; in some of them only, for 40.0 ms, every 12.0 steps")
-	assert.Contains(t, said, "would save; once the others are mended it is 20.0 ms")
+	assert.Contains(t, said, "would save, and 20.0 ms once the other stragglers are mended")
 
 	for text, want := range map[string]string{
-		`{"cost_at_most_seconds":0.02}`:                    "; who was not seen hides whom it held up: up to 20.0 ms",
-		`{"cost_at_most_seconds":0.02,"lost_share":0.25}`:  "; 25.0 % of its operations were lost: up to 20.0 ms",
+		`{"cost_at_most_seconds":0.02}`:                    " would save, or up to 20.0 ms, since ranks that were not seen may have waited for it, too",
+		`{"cost_at_most_seconds":0.02,"lost_share":0.25}`:  " would save, or up to 20.0 ms, since 25.0 % of its operations were lost",
 		`{"cost_at_most_seconds":0.001,"lost_share":0.25}`: "would save when",
 
 		`{"cost_at_least_seconds":0.001,"cost_at_most_seconds":0.02}`: "cost at least 1.00 ms per step",
-		`{"cost_at_least_seconds":0.0005}`:                            "would save if who was not seen came in time, else down to 500 µs",
+		`{"cost_at_least_seconds":0.0005}`:                            "would save, or down to 500 µs if a rank that was not seen was late, too",
 	} {
 		f.Evidence = evidence.Text(text)
 		b.Reset()

@@ -67,11 +67,11 @@ func TestHangIsToldInOrder(t *testing.T) {
 		"16 files, 32,000 operations recorded; version 2.9, 2.10; library 2.27.3; 2 without what was over; 1 not", "whole",
 		"process group", "tp (37)", "4-7", "811-812", "811", "3", "all_reduce 812", "5", "and 1 more group with nothing open",
 		"Root 1 of 1: rank 5, not_scheduled", "all_reduce 812 of tp (37), ranks 4-7",
-		"ranks 4, 6, 7 wait for it themselves; 11 more through others",
+		"ranks 4, 6 and 7 wait for it themselves; 11 more through others",
 		"rank 0 is in broadcast 9, which rank 4 has not enqueued",
 		"0.95", "get its stack", "not enqueued", "waits in it", "nccl:all_reduce 812 [[4]]",
 		"Last call of rank 5: nccl:all_gather 7 [[8]]", "next (loader.py:7)", "main (train.py:40)",
-		"Call stack of ranks 4, 6, in nccl:all_reduce 812 [[4]]", "main (train.py:41)",
+		"Call stack of ranks 4 and 6, in nccl:all_reduce 812 [[4]]", "main (train.py:41)",
 	} {
 		i := strings.Index(out[at:], want)
 		require.GreaterOrEqual(t, i, 0, "%q behind %q in\n%s", want, out[:at], out)
@@ -87,7 +87,7 @@ func TestUndecidedHangNamesTheCandidates(t *testing.T) {
 	f.Candidates, f.CandidatesCount = []int64{5, 13}, model.Some[int64](2)
 	out := renderHang(t, 80, dumpset.Hang{Report: r})
 	assert.Contains(t, out, "Root 1 of 1: one of 2 ranks, incomplete_evidence")
-	assert.Contains(t, out, "the evidence does not decide between ranks 5, 13")
+	assert.Contains(t, out, "the evidence does not decide between ranks 5 and 13")
 }
 
 func TestWhatMayRunIsSaidFirst(t *testing.T) {

@@ -210,8 +210,8 @@ func TestALinkIsSaidToBeOne(t *testing.T) {
 		Evidence: evidence.Text(`{"steps":9,"decisive":{"step":1,"collective":"all_reduce","comm_id":"world","wire_wait_seconds":0.252,"wire_steps":24,"wire_wait_per_step_seconds":0.0105,"peers_wire_wait_per_step_seconds":0.0005}}`),
 	}
 	said := words(render(t, input(j), report.Style{}))
-	assert.Contains(t, said, "1 finding: the link rank 2 -> rank 0, sent from node0, which costs 20.0 ms per step.")
-	assert.Contains(t, said, "the link rank 2 -> rank 0, sent from node0 lengthens everybody's transfers (class link: "+
+	assert.Contains(t, said, "1 finding: link rank 2 -> rank 0, sent from node0, which costs 20.0 ms per step.")
+	assert.Contains(t, said, "link rank 2 -> rank 0, sent from node0 lengthens everybody's transfers (class link: "+
 		"sends wait longer for the wire than its peers', which end is at fault is not decided)")
 	assert.Contains(t, said, "it shows best in all_reduce of step 1 (communicator world), where each of its 24 sends waited 10.5 ms for the wire, its peers' 500 µs")
 	assert.Contains(t, said, "is all that mending this link alone would save")

@@ -75,7 +75,7 @@ func verdictText(j *straggler.JobReport) (text, colour string) {
 		return "No straggler found" + among + ".", report.Green
 	}
 	f := &j.Verdicts[0].Finding
-	text = report.Plural(int64(len(j.Verdicts)), "finding") + ": " + report.Place(f)
+	text = report.Plural(int64(len(j.Verdicts)), "finding") + ": " + report.Subject(f)
 	if f.CostSeconds.OK {
 		verb := "costs"
 		if report.Several(f) {
