@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/frwatch"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/ranklog"
+	"github.com/lockstep-otel/lockstep/internal/report/terminal"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -129,7 +130,7 @@ func (a *analysis) read(ctx context.Context, paths []string, readers []reader) {
 	a.given = paths
 	in := discover(paths, &a.problems)
 	a.skipped = in.skipped
-	show := isTerminal(a.stderr) && !a.options.quiet
+	show := terminal.Is(a.stderr) && !a.options.quiet
 	a.progress = newProgress(a.stderr, in.size(), show, time.Now)
 	for _, r := range readers {
 		if files := in.of(r.format()); len(files) > 0 {
@@ -193,18 +194,18 @@ func (a *analysis) print(stdout, stderr io.Writer) error {
 	if a.options.json {
 		return a.writeJSON(stdout, a.jobs)
 	}
-	if err := a.writeHangs(stdout, styleOf(stdout, os.Getenv)); err != nil {
+	if err := a.writeHangs(stdout, terminal.StyleOf(stdout, os.Getenv)); err != nil {
 		return err
 	}
 	switch {
 	case usable(a.jobs):
-		return render.Write(stdout, a.report(a.jobs), styleOf(stdout, os.Getenv))
+		return render.Write(stdout, a.report(a.jobs), terminal.StyleOf(stdout, os.Getenv))
 	case a.dumps == nil || len(a.dumps.Hangs) == 0:
 		_, _ = fmt.Fprintln(stderr, "lockstep: nothing could be analysed")
 	case len(a.jobs) == 0 && len(a.problems.list) == 0:
 		return nil
 	}
-	return render.Write(stderr, a.report(nil), styleOf(stderr, os.Getenv))
+	return render.Write(stderr, a.report(nil), terminal.StyleOf(stderr, os.Getenv))
 }
 
 // verdict is that of traces and dumps together: a finding in any is one.

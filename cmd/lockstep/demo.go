@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockstep-otel/lockstep/internal/report/terminal"
 )
 
 // demoOptions are the flags of `lockstep demo`.
@@ -64,7 +66,7 @@ func newDemo() *cobra.Command {
 			"  lockstep demo --torch=.venv/bin/python --fault gc",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.unattended = !isTerminal(cmd.OutOrStdout())
+			o.unattended = !terminal.Is(cmd.OutOrStdout())
 			if !cmd.Flags().Changed("steps") && o.unattended && !o.hangs() {
 				o.steps = unattendedSteps
 			}

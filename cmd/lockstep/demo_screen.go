@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/report"
+	"github.com/lockstep-otel/lockstep/internal/report/terminal"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
 
@@ -36,7 +37,7 @@ type demoScreen struct {
 
 func newDemoScreen(o *demoOptions, dir string, w io.Writer) *demoScreen {
 	return &demoScreen{
-		o: o, dir: dir, w: &untilFails{w: w}, style: styleOf(w, os.Getenv), live: isTerminal(w) && !o.json,
+		o: o, dir: dir, w: &untilFails{w: w}, style: terminal.StyleOf(w, os.Getenv), live: terminal.Is(w) && !o.json,
 		known: map[string]*toldFinding{}, step: -1,
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/preflight"
 	"github.com/lockstep-otel/lockstep/internal/regular"
+	"github.com/lockstep-otel/lockstep/internal/report/terminal"
 )
 
 // preflightOptions are the flags of preflight.
@@ -138,7 +139,7 @@ func (o *preflightOptions) write(w io.Writer, r *preflight.Result) error {
 	if o.json {
 		return writePreflightJSON(w, r)
 	}
-	return render.WritePreflight(w, r, styleOf(w, os.Getenv))
+	return render.WritePreflight(w, r, terminal.StyleOf(w, os.Getenv))
 }
 
 // read reads every folder. A file system that does not answer is waited for until ctx is

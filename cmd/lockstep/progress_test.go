@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/report/terminal"
 )
 
 func TestProgressOfLongInput(t *testing.T) {
@@ -46,9 +48,9 @@ func TestProgressIsNotShown(t *testing.T) {
 
 func TestStyleOffTerminal(t *testing.T) {
 	env := func(string) string { return "" }
-	assert.Zero(t, styleOf(&bytes.Buffer{}, env))
+	assert.Zero(t, terminal.StyleOf(&bytes.Buffer{}, env))
 	f, err := os.Create(t.TempDir() + "/out")
 	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
-	assert.Zero(t, styleOf(f, env))
+	assert.Zero(t, terminal.StyleOf(f, env))
 }

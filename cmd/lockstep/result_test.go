@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/report/terminal"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
@@ -244,9 +245,9 @@ func TestWidth(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	assert.Equal(t, 97, styleOf(&b, env("97")).Width)
+	assert.Equal(t, 97, terminal.StyleOf(&b, env("97")).Width)
 	for _, bad := range []string{"", "wide", "-1", "0"} {
-		assert.Zero(t, styleOf(&b, env(bad)).Width, bad)
+		assert.Zero(t, terminal.StyleOf(&b, env(bad)).Width, bad)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/replay"
 	"github.com/lockstep-otel/lockstep/internal/report"
+	"github.com/lockstep-otel/lockstep/internal/report/terminal"
 )
 
 func newRun() *cobra.Command {
@@ -94,7 +95,7 @@ func runCollector(ctx context.Context, uris []string, stdout io.Writer) error {
 	if err != nil {
 		return failure{fmt.Errorf("run collector: %w%s", err, lacking(err))}
 	}
-	return seen.conclude(stdout, styleOf(stdout, os.Getenv), finite)
+	return seen.conclude(stdout, terminal.StyleOf(stdout, os.Getenv), finite)
 }
 
 // lacking advises where a configuration names components that are not among

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package terminal finds out how to render for a terminal.
+package terminal
 
 import (
 	"io"
@@ -12,18 +13,18 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/report"
 )
 
-// isTerminal reports whether what is written to w is seen at once by a person.
-func isTerminal(w io.Writer) bool {
+// Is reports whether what is written to w is seen at once by a person.
+func Is(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// styleOf returns how to render for w: in colour only on a terminal that has
+// StyleOf returns how to render for w: in colour only on a terminal that has
 // it, and not where NO_COLOR is set (no-color.org); as wide as COLUMNS says, else
 // as the terminal is.
-func styleOf(w io.Writer, env func(string) string) report.Style {
+func StyleOf(w io.Writer, env func(string) string) report.Style {
 	var s report.Style
-	if isTerminal(w) {
+	if Is(w) {
 		s.Color = env("NO_COLOR") == "" && env("TERM") != "dumb"
 		if f, ok := w.(*os.File); ok {
 			s.Width, _, _ = term.GetSize(int(f.Fd()))
