@@ -7,7 +7,6 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/incident"
 	"github.com/lockstep-otel/lockstep/internal/model"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/internal/series"
 )
@@ -47,6 +46,6 @@ func countAs(m *series.Metric, f *model.Finding, status string, now time.Time) {
 		series.Text(semconv.FindingKind, f.Kind),
 		series.Text(semconv.FindingClass, f.Class),
 		series.Text(semconv.FindingStatus, status),
-		series.Text(semconv.PointSeverity, otelmap.SeverityText(f.Severity)),
+		series.Text(semconv.PointSeverity, f.Severity.String()),
 	)
 }

@@ -98,6 +98,17 @@ const (
 	SeverityError
 )
 
+// String returns the severity as a log record spells it.
+func (s Severity) String() string {
+	switch s {
+	case SeverityError:
+		return "ERROR"
+	case SeverityWarn:
+		return "WARN"
+	}
+	return "INFO"
+}
+
 // Finding is one conclusion, with its place as precise as the evidence allows.
 type Finding struct {
 	Time     int64 // Unix ns: end of what was judged

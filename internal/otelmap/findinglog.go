@@ -63,20 +63,14 @@ func LogToFinding(lr plog.LogRecord, p *Problems) (model.Finding, bool) {
 	return f, true
 }
 
-// SeverityText returns the severity as a log record spells it.
-func SeverityText(s model.Severity) string {
-	_, text := severity(s)
-	return text
-}
-
 func severity(s model.Severity) (plog.SeverityNumber, string) {
 	switch s {
 	case model.SeverityError:
-		return plog.SeverityNumberError, "ERROR"
+		return plog.SeverityNumberError, s.String()
 	case model.SeverityWarn:
-		return plog.SeverityNumberWarn, "WARN"
+		return plog.SeverityNumberWarn, s.String()
 	default:
-		return plog.SeverityNumberInfo, "INFO"
+		return plog.SeverityNumberInfo, s.String()
 	}
 }
 
