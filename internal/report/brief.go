@@ -50,9 +50,7 @@ func seenIn(f *model.Finding) string {
 // Paragraph writes text in lines that are no wider than the style says.
 func Paragraph(w io.Writer, text string, style Style) error {
 	p := &Printer{Style: style}
-	for _, l := range Wrap(text, p.Columns()) {
-		p.Line("%s", l)
-	}
+	p.Paragraph(text)
 	if _, err := w.Write(p.Bytes()); err != nil {
 		return fmt.Errorf("write text: %w", err)
 	}

@@ -21,6 +21,13 @@ func (p *Printer) Line(format string, args ...any) {
 	fmt.Fprintf(&p.Buffer, format+"\n", args...)
 }
 
+// Paragraph prints text in lines that are no wider than the style says.
+func (p *Printer) Paragraph(text string) {
+	for _, l := range Wrap(text, p.Columns()) {
+		p.Line("%s", l)
+	}
+}
+
 // labelWidth is the column of the values in a list of label and text.
 const labelWidth = 14
 

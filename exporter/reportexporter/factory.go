@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reportexporter
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+
+	"github.com/lockstep-otel/lockstep/exporter/reportexporter/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Sink gets each revision of each finding, one at a time, and must not block.
+type Sink func(model.Finding)
+
+// Option changes the exporters of a factory.
+type Option func(*factory)
+
+// WithSink is for a program that embeds a collector and shows findings itself. An exporter for whose id
+// sink returns a Sink gives it the findings, and writes nothing. For a nil Sink the exporter writes.
+func WithSink(sink func(component.ID) Sink) Option {
+	return func(f *factory) { f.sink = sink }
+}
+
+// NewFactory returns the factory of the report exporter.
+func NewFactory(options ...Option) exporter.Factory {
+	f := &factory{sink: func(component.ID) Sink { return nil }}
+	for _, o := range options {
+		o(f)
+	}
+	return exporter.NewFactory(
+		metadata.Type,
+		func() component.Config { return newDefaultConfig() },
+		exporter.WithLogs(f.logs, metadata.LogsStability),
+	)
+}
+
+type factory struct {
+	sink func(component.ID) Sink
+}
+
+func (f *factory) logs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
+	r, err := newReporter(cfg.(*Config), set.TelemetrySettings, f.sink(set.ID))
+	if err != nil {
+		return nil, err
+	}
+	return exporterhelper.NewLogs(
+		ctx, set, cfg, r.logs,
+		exporterhelper.WithStart(r.start), exporterhelper.WithShutdown(r.shutdown),
+		// Text is written at once, or waits for the disk and not for us.
+		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}),
+	)
+}
