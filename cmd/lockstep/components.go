@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	"github.com/lockstep-otel/lockstep/exporter/jsonlinesexporter"
+	"github.com/lockstep-otel/lockstep/exporter/reportexporter"
 	"github.com/lockstep-otel/lockstep/extension/queuestorageextension"
 	"github.com/lockstep-otel/lockstep/extension/timelineextension"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
@@ -75,9 +76,10 @@ func components(t *tap) (f otelcol.Factories, err error) {
 		return f, err
 	}
 	f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
-		t.exporter(debugexporter.NewFactory()),
-		t.exporter(otlpexporter.NewFactory()),
-		t.exporter(jsonlinesexporter.NewFactory()),
+		debugexporter.NewFactory(),
+		otlpexporter.NewFactory(),
+		jsonlinesexporter.NewFactory(),
+		reportexporter.NewFactory(reportexporter.WithSink(t.sink)),
 	)
 	return f, err
 }

@@ -8,85 +8,45 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/report"
+	"github.com/lockstep-otel/lockstep/internal/report/journal"
 )
 
-// toldFinding is a finding that was shown.
-type toldFinding struct {
-	number int           // in order of appearance, from 1
-	last   model.Finding // the revision that was shown last
-	atStep int64         // of the job, when it was shown first
-}
-
-// finding shows one as soon as it opens, and a later revision where it says
-// something else; the latest revision is in the summary.
+// finding shows one as soon as it opens, and a later revision that has news; the latest revision is in
+// the summary.
 func (s *demoScreen) finding(f *model.Finding) {
-	switch t := s.known[f.ID]; {
-	case t != nil:
-		s.revised(t, f)
-	case f.Status != model.StatusClosed:
-		s.opened(f)
+	if f.Status == model.StatusClosed && !s.journal.Knows(f.ID) {
+		return
 	}
+	n, ok := s.journal.Note(f, s.now())
+	switch {
+	case !ok, !n.First && (s.o.json || s.over):
+		return
+	case n.First:
+		s.opened(&n)
+	default:
+		s.clear()
+		s.tell("Step %d: %s.\n", s.step, report.Update(n.Number, f))
+	}
+	s.journal.Printed(&n, s.now())
 }
 
-func (s *demoScreen) opened(f *model.Finding) {
-	t := &toldFinding{number: len(s.known) + 1, last: *f, atStep: s.step}
-	s.known[f.ID] = t
+func (s *demoScreen) opened(n *journal.News) {
 	s.clear()
 	if s.o.json {
-		told := jsonFinding(f, s.step)
-		told.hang(f, time.Since(s.stepAt))
+		told := jsonFinding(n.Finding, s.step)
+		told.hang(n.Finding, time.Since(s.stepAt))
 		s.json(told)
+		if len(s.atStep) < journal.MaxFindings {
+			s.atStep[n.Finding.ID] = s.step
+		}
 		return
 	}
 	_, _ = fmt.Fprintf(s.w, "The job is at step %d.\n", s.step)
-	title := fmt.Sprintf("Finding %d", t.number)
-	_ = report.Finding(s.w, f, title, s.style) // the writer remembers an error
+	_ = report.Finding(s.w, n.Finding, fmt.Sprintf("Finding %d", n.Number), s.style) // the writer remembers an error
 }
 
-// updateEvery leaves time to read a line; a revision that is not told is
-// compared anew with the next.
+// updateEvery leaves time to read a line.
 const updateEvery = 3 * time.Second
-
-func (s *demoScreen) revised(t *toldFinding, f *model.Finding) {
-	closed := f.Status == model.StatusClosed
-	if s.o.json || s.over || !t.differs(f) || !closed && time.Since(s.updated) < updateEvery {
-		return
-	}
-	t.last, s.updated = *f, time.Now()
-	verb := "is now"
-	if closed {
-		verb = "closed"
-	}
-	s.clear()
-	s.tell("Step %d: finding %d %s: %s.\n", s.step, t.number, verb, report.Brief(f))
-}
-
-// differs reports whether f says something else than what was shown last.
-func (t *toldFinding) differs(f *model.Finding) bool {
-	was, is := t.last.CostSeconds.Or(0), f.CostSeconds.Or(0)
-	return (t.last.Status == model.StatusClosed) != (f.Status == model.StatusClosed) ||
-		t.last.Class != f.Class || t.last.Rank != f.Rank || t.last.Link != f.Link || max(was, is) > 1.5*min(was, is)
-}
-
-// maxLatest bounds the lines at the end; findings behind the first few are small.
-const maxLatest = 16
-
-// latest says what each finding that was shown came to.
-func (s *demoScreen) latest(findings []model.Finding) {
-	told := 0
-	for i := range findings {
-		t := s.known[findings[i].ID]
-		if t == nil {
-			continue
-		}
-		if told++; told <= maxLatest {
-			s.tell("At the end, finding %d: %s.", t.number, report.Brief(&findings[i]))
-		}
-	}
-	if told > maxLatest {
-		s.tell("And %d more.", told-maxLatest)
-	}
-}
 
 // demoFinding is a finding on one line, with the step that the job was at.
 type demoFinding struct {
@@ -111,11 +71,11 @@ func jsonFinding(f *model.Finding, atStep int64) demoFinding {
 	}
 }
 
-// jsonLatest is the latest revision of each finding that was shown.
-func (s *demoScreen) jsonLatest(findings []model.Finding) (latest []demoFinding) {
-	for i := range findings {
-		if t := s.known[findings[i].ID]; t != nil {
-			latest = append(latest, jsonFinding(&findings[i], t.atStep))
+// jsonLatest is the latest revision of each finding that was shown, most costly first.
+func (s *demoScreen) jsonLatest() (latest []demoFinding) {
+	for _, e := range s.journal.Entries() {
+		if step, ok := s.atStep[e.Latest.ID]; ok {
+			latest = append(latest, jsonFinding(&e.Latest, step))
 		}
 	}
 	return latest

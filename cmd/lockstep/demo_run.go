@@ -11,7 +11,10 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
+
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/report/journal"
 )
 
 // runDemo runs the job and the collector beside it until the job has ended.
@@ -88,8 +91,9 @@ func (d *demo) run(parts demoParts) (err error) {
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 
-	found := make(chan model.Finding, maxTappedFindings)
+	found := make(chan model.Finding, journal.MaxFindings)
 	seen := newTap()
+	seen.shown = component.MustNewID("report")
 	seen.onFinding = func(f model.Finding) {
 		select {
 		case found <- f:

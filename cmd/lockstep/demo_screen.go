@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/report"
+	"github.com/lockstep-otel/lockstep/internal/report/journal"
 	"github.com/lockstep-otel/lockstep/internal/report/terminal"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
 )
@@ -29,16 +30,17 @@ type demoScreen struct {
 	step    int64     // last that rank 0 told of
 	stepAt  time.Time // when
 	opens   int       // operations told of that did not end in this step
-	known   map[string]*toldFinding
-	over    bool      // the job has ended: the summary says the rest
-	updated time.Time // when a revision was told last
+	journal *journal.Journal
+	atStep  map[string]int64 // of the job, when a finding was shown first, by its id
+	over    bool             // the job has ended: the summary says the rest
+	now     func() time.Time
 	results []demoLine
 }
 
 func newDemoScreen(o *demoOptions, dir string, w io.Writer) *demoScreen {
 	return &demoScreen{
 		o: o, dir: dir, w: &untilFails{w: w}, style: terminal.StyleOf(w, os.Getenv), live: terminal.Is(w) && !o.json,
-		known: map[string]*toldFinding{}, step: -1,
+		journal: journal.New(journal.Config{UpdateEvery: updateEvery}), atStep: map[string]int64{}, now: time.Now, step: -1,
 	}
 }
 
@@ -199,9 +201,9 @@ const seenSteps = 3
 // summary tells how it ended; unseen is which ranks could not be watched.
 func (s *demoScreen) summary(seen *tap, unseen string) {
 	s.clear()
-	findings, spans, ranks := seen.result()
+	_, spans, ranks := seen.result()
 	sum := demoSummary{
-		Steps: s.step + 1, Findings: len(s.known), Operations: spans, Ranks: ranks,
+		Steps: s.step + 1, Findings: s.journal.Count(), Operations: spans, Ranks: ranks,
 		Identical: len(s.results) == s.o.ranks, NotCompared: s.o.notCompared(), NotSeen: unseen,
 	}
 	for i := range s.results {
@@ -215,12 +217,14 @@ func (s *demoScreen) summary(seen *tap, unseen string) {
 		sum.NotCompared = s.o.tooShort(sum.Steps)
 	}
 	if s.o.json {
-		sum.Latest = s.jsonLatest(findings)
+		sum.Latest = s.jsonLatest()
 		s.json(sum)
 		return
 	}
 	s.told(&sum)
-	s.latest(findings)
+	for _, line := range s.journal.Summary() {
+		s.tell("%s", line)
+	}
 	if s.o.keep {
 		s.tell("The rings are kept in %s.", s.dir)
 	}

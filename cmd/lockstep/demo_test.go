@@ -137,8 +137,8 @@ func TestDemoScreen(t *testing.T) {
 
 func TestDemoScreenTellsOfRevisions(t *testing.T) {
 	s, out := screenFor(&demoOptions{ranks: 4, fault: "compute", rank: 2})
-	seen := newTap()
-	seen.onFinding = func(f model.Finding) { s.finding(&f) }
+	now := time.Unix(100, 0)
+	s.now = func() time.Time { return now }
 	f := model.Finding{
 		ID: "x", Kind: model.FindingStraggler, Class: "compute", Rank: model.Some(int64(2)), Status: model.StatusOpen,
 		Evidence: evidence.Text(`{"steps":6}`), CostSeconds: model.Some(0.020), StepFirst: model.Some(int64(0)), StepLast: model.Some(int64(5)),
@@ -148,7 +148,7 @@ func TestDemoScreenTellsOfRevisions(t *testing.T) {
 		s.line(&demoLine{Step: step})
 		f.Revision++
 		f.CostSeconds, f.StepLast, f.Status = model.Some(cost), model.Some(step), status
-		seen.noteFinding(f)
+		s.finding(&f)
 		return out.String()
 	}
 	assert.Contains(t, revise(6, 0.020, model.StatusOpen), "Finding 1: rank 2")
@@ -156,7 +156,7 @@ func TestDemoScreenTellsOfRevisions(t *testing.T) {
 	assert.Contains(t, revise(40, 0.031, model.StatusUpdated),
 		"Step 40: finding 1 is now: rank 2, compute, cost 31.0 ms per step (6 steps judged); since step 0.")
 	assert.Empty(t, revise(41, 0.060, model.StatusUpdated), "not so soon after the last")
-	s.updated = time.Time{}
+	now = now.Add(updateEvery)
 	assert.Contains(t, revise(42, 0.060, model.StatusUpdated), "cost 60.0 ms")
 	assert.Contains(t, revise(43, 0.060, model.StatusClosed), "Step 43: finding 1 closed: rank 2")
 	s.over = true
@@ -165,7 +165,7 @@ func TestDemoScreenTellsOfRevisions(t *testing.T) {
 	f.ID, f.Rank = "y", model.Some(int64(1))
 	assert.Contains(t, revise(45, 0.003, model.StatusOpen), "Finding 2: rank 1")
 	out.Reset()
-	s.summary(seen, "")
+	s.summary(newTap(), "")
 	assert.Contains(t, out.String(), "2 findings, above.")
 	assert.Contains(t, out.String(), "At the end, finding 1: rank 2, compute, cost 200 ms per step (6 steps judged); since step 0.")
 	assert.Contains(t, out.String(), "At the end, finding 2: rank 1, compute, cost 3.00 ms")

@@ -32,7 +32,8 @@ func newRun() *cobra.Command {
 		Long: "Runs an OpenTelemetry collector of few components:\n" + componentsText() +
 			"\nCONFIG is a file or a URI (file:, env:, yaml:); later ones are merged into earlier ones.\n\n" +
 			"Where files are read once, the collector shuts down when all of them have flowed; else on\n" +
-			"SIGINT or SIGTERM. It ends by printing the findings that reached an exporter.\n\n" +
+			"SIGINT or SIGTERM. It ends by printing the findings that reached an exporter. Where CONFIG has an\n" +
+			"exporter `report`, that prints them as they come, and the end has only how much was read.\n\n" +
 			"Exit status: 0 done, 1 the collector failed or its files held nothing, 2 wrong usage.",
 		Example: "  lockstep run distro/config/replay.yaml\n" +
 			"  LOCKSTEP_TRACES=/traces/job7 lockstep run distro/config/replay.yaml",
@@ -124,7 +125,8 @@ func settings(uris []string, seen *tap) otelcol.CollectorSettings {
 				ProviderFactories: []confmap.ProviderFactory{
 					fileprovider.NewFactory(), envprovider.NewFactory(), yamlprovider.NewFactory(),
 				},
-				DefaultScheme: "env",
+				ConverterFactories: []confmap.ConverterFactory{reporting{seen}.factory()},
+				DefaultScheme:      "env",
 			},
 		},
 	}
@@ -161,7 +163,11 @@ func (t *tap) conclude(w io.Writer, style report.Style, finite bool) error {
 		}
 		return nil
 	}
-	_, _ = fmt.Fprintf(w, "Read %d operations of %d ranks.\n\n", spans, ranks)
+	_, _ = fmt.Fprintf(w, "Read %d operations of %d ranks.\n", spans, ranks)
+	if t.shown == (component.ID{}) { // an exporter of the configuration prints findings
+		return nil
+	}
+	_, _ = fmt.Fprintln(w)
 	if len(findings) == 0 {
 		_, _ = fmt.Fprintln(w, noFinding(finite))
 		return nil

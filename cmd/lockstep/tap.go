@@ -5,33 +5,37 @@ package main
 import (
 	"context"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 
-	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/exporter/reportexporter"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/report/journal"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
-// tap listens to what enters and leaves the collector, so that the command can
-// end with the findings in plain words. It changes nothing that flows.
+// tap counts what the receivers of a collector read, and gets what its exporter `report` is given. It
+// changes nothing that flows.
 type tap struct {
-	mu       sync.Mutex
-	findings *bounded.Map[string, model.Finding] // by id, the latest revision
-	ranks    map[rankID]struct{}
-	spans    int64
+	mu    sync.Mutex
+	ranks map[rankID]struct{}
+	spans int64
 
-	// onFinding, if set, is called with every revision of every finding, one at a
-	// time, and must not block. Set it before the collector starts.
-	onFinding func(model.Finding)
-	// onOpen, if set, likewise gets what is said of each operation that does not end.
-	onOpen func(said string)
+	// shown is the exporter that gives the tap its findings in place of writing them.
+	shown component.ID
+	// journal has those findings, but where onFinding is set.
+	journal *journal.Journal
+	// onFinding, if set, gets every revision of every finding, one at a time, and must not block. Set it
+	// before the collector starts.
+	onFinding reportexporter.Sink
+	// onOpen, if set, likewise gets the text of each operation that does not end.
+	onOpen func(text string)
 }
 
 type rankID struct {
@@ -39,24 +43,39 @@ type rankID struct {
 	rank        int64
 }
 
-// maxTapped bounds the findings and the ranks that the tap remembers: more
-// findings than anybody reads, and twice the ranks of the engine's limit.
-const (
-	maxTappedFindings = 1024
-	maxTappedRanks    = 1 << 16
-)
+// maxTappedRanks bounds the ranks that the tap remembers: twice those of the engine's limit.
+const maxTappedRanks = 1 << 16
 
 func newTap() *tap {
-	return &tap{findings: bounded.NewMap(bounded.MapConfig[string, model.Finding]{Entries: maxTappedFindings}), ranks: map[rankID]struct{}{}}
+	return &tap{ranks: map[rankID]struct{}{}, journal: journal.New(journal.Config{})}
 }
 
+// result returns the latest revision of each finding, most costly first.
 func (t *tap) result() (findings []model.Finding, spans int64, ranks int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, f := range t.findings.All() {
-		findings = append(findings, f)
+	for _, e := range t.journal.Entries() {
+		findings = append(findings, e.Latest)
 	}
 	return findings, t.spans, len(t.ranks)
+}
+
+// sink returns what gets the findings of an exporter; nil for those that write them.
+func (t *tap) sink(id component.ID) reportexporter.Sink {
+	if id != t.shown {
+		return nil
+	}
+	return t.noteFinding
+}
+
+func (t *tap) noteFinding(f model.Finding) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.onFinding != nil {
+		t.onFinding(f)
+		return
+	}
+	t.journal.Note(&f, time.Now())
 }
 
 func (t *tap) noteLogs(ld plog.Logs) {
@@ -65,25 +84,10 @@ func (t *tap) noteLogs(ld plog.Logs) {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, lr := range sl.LogRecords().All() {
-				if f, ok := otelmap.LogToFinding(lr, nil); ok {
-					t.noteFinding(f)
-				} else if o, ok := otelmap.LogToOpen(lr, nil); ok && t.onOpen != nil && o.Status != model.StatusClosed {
+				if o, ok := otelmap.LogToOpen(lr, nil); ok && o.Status != model.StatusClosed {
 					t.onOpen(lr.Body().AsString())
 				}
 			}
-		}
-	}
-}
-
-func (t *tap) noteFinding(f model.Finding) {
-	old, known := t.findings.Peek(f.ID)
-	if !t.findings.Fits(f.ID, f) {
-		return
-	}
-	if !known || f.Revision >= old.Revision {
-		t.findings.Set(f.ID, f)
-		if t.onFinding != nil {
-			t.onFinding(f)
 		}
 	}
 }
@@ -113,42 +117,7 @@ type aliased interface {
 	SetDeprecatedAlias(component.Type)
 }
 
-// tappedExporter is an exporter's factory whose logs the tap sees.
-type tappedExporter struct {
-	exporter.Factory
-	aliased
-	tap *tap
-}
-
-func (t *tap) exporter(f exporter.Factory) exporter.Factory {
-	alias, ok := f.(aliased)
-	if !ok {
-		return f
-	}
-	return &tappedExporter{Factory: f, aliased: alias, tap: t}
-}
-
-// CreateLogs implements exporter.Factory.
-func (f *tappedExporter) CreateLogs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
-	logs, err := f.Factory.CreateLogs(ctx, set, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &tappedLogs{Logs: logs, tap: f.tap}, nil
-}
-
-type tappedLogs struct {
-	exporter.Logs
-	tap *tap
-}
-
-// ConsumeLogs implements consumer.Logs.
-func (l *tappedLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
-	l.tap.noteLogs(ld)
-	return l.Logs.ConsumeLogs(ctx, ld)
-}
-
-// tappedReceiver is a receiver's factory whose traces the tap counts.
+// tappedReceiver is a receiver's factory whose traces the tap counts, and whose open operations it gets.
 type tappedReceiver struct {
 	receiver.Factory
 	aliased
@@ -179,4 +148,25 @@ type tappedTraces struct {
 func (c *tappedTraces) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	c.tap.noteTraces(td)
 	return c.Traces.ConsumeTraces(ctx, td)
+}
+
+// CreateLogs implements receiver.Factory.
+func (f *tappedReceiver) CreateLogs(
+	ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs,
+) (receiver.Logs, error) {
+	if f.tap.onOpen != nil {
+		next = &tappedLogs{Logs: next, tap: f.tap}
+	}
+	return f.Factory.CreateLogs(ctx, set, cfg, next)
+}
+
+type tappedLogs struct {
+	consumer.Logs
+	tap *tap
+}
+
+// ConsumeLogs implements consumer.Logs.
+func (c *tappedLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	c.tap.noteLogs(ld)
+	return c.Logs.ConsumeLogs(ctx, ld)
 }

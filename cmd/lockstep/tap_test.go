@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/exporter/exportertest"
-	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -30,24 +28,12 @@ func finding(id string, revision int64, cost float64) model.Finding {
 
 func TestTapKeepsTheLatestRevision(t *testing.T) {
 	seen := newTap()
-	seen.noteLogs(otelmap.FindingsToLogs([]model.Finding{finding("a", 1, 0.1), finding("b", 0, 0.5)}))
-	seen.noteLogs(otelmap.FindingsToLogs([]model.Finding{finding("a", 0, 0.9)}))
-	foreign := plog.NewLogs()
-	foreign.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().SetEventName("other")
-	seen.noteLogs(foreign)
-
-	got, _, _ := seen.result()
-	require.Len(t, got, 2)
-	assert.EqualValues(t, 1, got[0].Revision, "late news of an older revision change nothing")
-}
-
-func TestTapIsBounded(t *testing.T) {
-	seen := newTap()
-	for i := range maxTappedFindings + 10 {
-		seen.noteFinding(finding(strconv.Itoa(i), 0, 1))
+	for _, f := range []model.Finding{finding("a", 1, 0.1), finding("b", 0, 0.5), finding("a", 0, 0.9)} {
+		seen.noteFinding(f)
 	}
 	got, _, _ := seen.result()
-	assert.Len(t, got, maxTappedFindings)
+	require.Len(t, got, 2)
+	assert.EqualValues(t, 1, got[1].Revision, "late news of an older revision change nothing")
 }
 
 func TestTapCountsOperationsAndRanks(t *testing.T) {
@@ -68,6 +54,7 @@ func TestTapCountsOperationsAndRanks(t *testing.T) {
 func TestConclude(t *testing.T) {
 	var out strings.Builder
 	seen := newTap()
+	seen.shown = component.MustNewIDWithName("report", "at_end")
 	require.ErrorIs(t, seen.conclude(&out, report.Style{}, true), statusError(exitFailed), "a replay of nothing")
 	require.NoError(t, seen.conclude(&out, report.Style{}, false), "a collector that was stopped before data came")
 	assert.Contains(t, out.String(), "Nothing was read")
@@ -89,11 +76,14 @@ func TestConclude(t *testing.T) {
 // collector that would pass the tap by is seen.
 func TestFactoriesAreTapped(t *testing.T) {
 	seen := newTap()
+	seen.shown = component.MustNewID("report")
 	f, err := components(seen)
 	require.NoError(t, err)
 
-	debug := f.Exporters[component.MustNewType("debug")]
-	logs, err := debug.CreateLogs(t.Context(), exportertest.NewNopSettings(debug.Type()), debug.CreateDefaultConfig())
+	exporter := f.Exporters[component.MustNewType("report")]
+	set := exportertest.NewNopSettings(exporter.Type())
+	set.ID = seen.shown
+	logs, err := exporter.CreateLogs(t.Context(), set, exporter.CreateDefaultConfig())
 	require.NoError(t, err)
 	require.NoError(t, logs.Start(t.Context(), nil))
 	require.NoError(t, logs.ConsumeLogs(t.Context(), otelmap.FindingsToLogs([]model.Finding{finding("a", 0, 1)})))
