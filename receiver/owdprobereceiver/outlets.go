@@ -29,9 +29,6 @@ type outlets struct {
 	metrics *deliver.Sender[pmetric.Metrics]
 	edges   *deliver.Queue
 	series  *deliver.Queue
-
-	//nolint:containedctx // a context that is over: the node's goroutine waits for no delivery
-	over context.Context
 }
 
 func newOutlets(set receiver.Settings, telemetry *metadata.TelemetryBuilder) (*outlets, error) {
@@ -39,10 +36,8 @@ func newOutlets(set receiver.Settings, telemetry *metadata.TelemetryBuilder) (*o
 	if err != nil {
 		return nil, err
 	}
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
 	return &outlets{
-		Receiver: to, edges: deliver.NewQueue(set.Logger, maxWaiting), series: deliver.NewQueue(set.Logger, 0), over: over,
+		Receiver: to, edges: deliver.NewLimitedQueue(set.Logger, maxWaiting), series: deliver.NewQueue(set.Logger),
 		counts: deliver.Counts{
 			What: "Edges", LogEvery: deliver.RepeatEvery,
 			Emitted: telemetry.ReceiverOwdProbeEdgesEmitted.Add, Dropped: telemetry.ReceiverOwdProbeEdgesLost.Add,
@@ -55,11 +50,10 @@ func (o *outlets) metricsTo(next consumer.Metrics) { o.metrics = o.Metrics(next)
 
 func (o *outlets) putEdges(ld plog.Logs) {
 	n, size := ld.LogRecordCount(), (&plog.ProtoMarshaler{}).LogsSize(ld)
-	d := o.edges.Put(size, func(ctx context.Context) error {
+	o.edges.Put(size, func(ctx context.Context) error {
 		o.logs.Once(ctx, ld)
 		return nil // the sender has counted it
-	}, func() { o.logs.Drop(o.over, n, deliver.ErrFull) })
-	_ = o.edges.Wait(o.over, d) // from here on it counts as waiting
+	}, func() { o.logs.Drop(context.Background(), n, deliver.ErrFull) })
 }
 
 // metricsIdle reports whether the next component has returned from the series before. They are cumulative: the next ones
@@ -79,8 +73,8 @@ func (o *outlets) stop(ctx context.Context) (stopped func() error) {
 	o.edges.Stop(last)
 	o.series.Stop(last)
 	return func() error {
-		o.edges.Drain()
-		o.series.Drain()
+		o.edges.Drain(context.Background())
+		o.series.Drain(context.Background())
 		return closed()
 	}
 }

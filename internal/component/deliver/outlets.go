@@ -42,17 +42,17 @@ func NewOutlets(log *zap.Logger, limit int) *Outlets {
 
 // AddLogs adds a next component.
 func (o *Outlets) AddLogs(next consumer.Logs) {
-	o.logs = append(o.logs, outlet[consumer.Logs]{o.gate.Logs(next), NewQueue(o.log, o.limit)})
+	o.logs = append(o.logs, outlet[consumer.Logs]{o.gate.Logs(next), NewLimitedQueue(o.log, o.limit)})
 }
 
 // AddMetrics adds a next component.
 func (o *Outlets) AddMetrics(next consumer.Metrics) {
-	o.metrics = append(o.metrics, outlet[consumer.Metrics]{o.gate.Metrics(next), NewQueue(o.log, o.limit)})
+	o.metrics = append(o.metrics, outlet[consumer.Metrics]{o.gate.Metrics(next), NewLimitedQueue(o.log, o.limit)})
 }
 
 // AddTraces adds a next component.
 func (o *Outlets) AddTraces(next consumer.Traces) {
-	o.traces = append(o.traces, outlet[consumer.Traces]{o.gate.Traces(next), NewQueue(o.log, o.limit)})
+	o.traces = append(o.traces, outlet[consumer.Traces]{o.gate.Traces(next), NewLimitedQueue(o.log, o.limit)})
 }
 
 // HasMetrics reports whether there is an outlet of metrics.
@@ -136,7 +136,7 @@ func (o *Outlets) Stop(ctx context.Context) (last context.Context, stopped func(
 	}
 	return last, func() error {
 		for _, q := range queues {
-			q.Drain()
+			q.Drain(context.Background())
 		}
 		return closed()
 	}

@@ -5,7 +5,6 @@ package deliver_test
 import (
 	"context"
 	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,27 +26,27 @@ type queued struct {
 	lost  int
 }
 
-func newQueued(limit int) *queued {
+func newQueued() *queued {
 	core, logs := observer.New(zapcore.InfoLevel)
-	return &queued{Queue: deliver.NewQueue(zap.New(core), limit), logs: logs}
+	return &queued{Queue: deliver.NewQueue(zap.New(core)), logs: logs}
 }
 
-// put puts a call with data of a size, which takes some time and ends with an error.
-func (q *queued) put(size int, takes time.Duration, err error) *deliver.Delivery {
-	return q.Put(size, func(ctx context.Context) error {
+// put puts a call with a number of items, which takes some time and ends with an error.
+func (q *queued) put(items int, takes time.Duration, err error) *deliver.Delivery {
+	return q.Put(items, func(ctx context.Context) error {
 		select {
 		case <-time.After(takes):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		q.given = append(q.given, size)
+		q.given = append(q.given, items)
 		return err
-	}, func() { q.lost += size })
+	}, func() { q.lost += items })
 }
 
 func TestQueue_NextReturns_WaitReturnsItsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueued(10)
+		q := newQueued()
 		assert.True(t, q.Idle())
 		first, second := q.put(1, 0, nil), q.put(2, 0, assert.AnError)
 		assert.False(t, q.Idle())
@@ -63,7 +62,7 @@ func TestQueue_NextReturns_WaitReturnsItsError(t *testing.T) {
 // A slow next component slows the producer down, and loses nothing.
 func TestQueue_NextIsSlow_WaitWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, began := newQueued(100), time.Now()
+		q, began := newQueued(), time.Now()
 		for range 3 {
 			q.put(1, deliver.Patience*9/10, nil)
 		}
@@ -74,47 +73,17 @@ func TestQueue_NextIsSlow_WaitWaits(t *testing.T) {
 	})
 }
 
-func TestQueue_NextIsSlow_MoreThanTheLimitAtOnce_LosesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q, began := newQueued(10), time.Now()
-		for range 100 {
-			q.put(4, deliver.Patience/2, nil)
-		}
-		assert.Zero(t, time.Since(began), "who puts may hold a lock")
-		q.Drain()
-		assert.Len(t, q.given, 100)
-		assert.Zero(t, q.lost)
-		assert.Equal(t, 50*deliver.Patience, time.Since(began))
-	})
-}
-
 // What a next component refused is over when that is counted: the next value may be put.
 func TestQueue_LastDeliveryIsOver_IsIdle(t *testing.T) {
-	q, idle := newQueued(10), false
+	q, idle := newQueued(), false
 	d := q.Put(1, func(context.Context) error { return assert.AnError }, func() { idle = q.Idle() })
 	require.ErrorIs(t, q.Wait(t.Context(), d), assert.AnError)
 	assert.True(t, idle)
 }
 
-// Producers that give up, as clients at their deadlines, leave no more than the limit.
-func TestQueue_ProducersLeave_TheLimitHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueued(10)
-		for range 100 {
-			ctx, cancel := context.WithTimeout(t.Context(), deliver.Patience/100)
-			_ = q.Wait(ctx, q.put(2, deliver.Patience/3, nil)) // lost or left
-			cancel()
-		}
-		began := time.Now()
-		q.Drain()
-		assert.LessOrEqual(t, time.Since(began), 6*deliver.Patience/3, "five wait, and one is under way")
-		assert.Positive(t, q.lost)
-	})
-}
-
 // What was delivered is not kept.
 func TestQueue_Delivered_IsFreed(t *testing.T) {
-	q := newQueued(1000)
+	q := newQueued()
 	t.Cleanup(func() { q.Stop(t.Context()) })
 	hold, freed := make(chan struct{}), make(chan struct{}, 100)
 	q.Put(1, func(context.Context) error { <-hold; return nil }, func() {})
@@ -124,81 +93,86 @@ func TestQueue_Delivered_IsFreed(t *testing.T) {
 		q.Put(1, func(context.Context) error { data[0] = 1; return nil }, func() {})
 	}
 	close(hold)
-	q.Drain()
+	q.Drain(t.Context())
 	require.Eventually(t, func() bool { runtime.GC(); return len(freed) == cap(freed) }, 10*time.Second, time.Millisecond)
 }
 
-func TestQueue_NextIsStuck_NobodyWaitsForLong(t *testing.T) {
+// No producer waits longer than the patience, what waits is taken back, and nothing else is put.
+func TestQueue_NextIsStuck_ProducersGetAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, began := newQueued(10), time.Now()
-		require.NoError(t, q.Wait(t.Context(), q.put(4, time.Hour, nil)))
-		assert.Equal(t, deliver.Patience, time.Since(began))
-		require.NoError(t, q.Wait(t.Context(), q.put(6, 0, nil)))
-		require.ErrorIs(t, q.Wait(t.Context(), q.put(1, 0, nil)), deliver.ErrFull)
+		q, began := newQueued(), time.Now()
+		first, second := q.put(1, time.Hour, nil), q.put(2, 0, nil)
+		require.ErrorIs(t, q.Wait(t.Context(), second), deliver.ErrStuck)
+		require.ErrorIs(t, q.Wait(t.Context(), first), deliver.ErrStuck)
+		require.ErrorIs(t, q.Wait(t.Context(), q.put(4, 0, nil)), deliver.ErrStuck)
 		assert.Equal(t, deliver.Patience, time.Since(began), "once")
 		assert.Equal(t, 1, q.logs.Len(), "once")
-		assert.Equal(t, 1, q.lost)
-		time.Sleep(time.Hour)
-		q.Drain()
-		assert.Equal(t, []int{4, 6}, q.given, "what waited is delivered")
-	})
-}
-
-// When each call of the next component takes too long, the limit also holds between two calls.
-func TestQueue_EachCallIsStuck_TheLimitHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueued(10)
-		const producers, puts, takes = 5, 20, 5 * deliver.Patience
-		var all sync.WaitGroup
-		for range producers {
-			all.Go(func() {
-				for range puts {
-					_ = q.Wait(t.Context(), q.put(1, takes, nil)) // lost is counted
-					time.Sleep(deliver.Patience)
-				}
-			})
-		}
-		all.Wait()
-		began := time.Now()
-		q.Drain()
-		assert.LessOrEqual(t, time.Since(began), 10*takes, "of those that waited")
-		assert.Equal(t, producers*puts, q.lost+len(q.given))
-	})
-}
-
-func TestQueue_MoreThanTheLimitAlone_IsDelivered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueued(10)
-		require.NoError(t, q.Wait(t.Context(), q.put(11, 0, nil)))
-		q.Drain()
-		assert.Equal(t, []int{11}, q.given)
-	})
-}
-
-func TestQueue_CallerLeaves_DeliveryGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueued(10)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.NoError(t, q.Wait(ctx, q.put(1, time.Second/2, assert.AnError)))
-		q.Drain()
+		assert.Equal(t, 2+4, q.lost, "the call under way may still succeed")
+		q.Drain(t.Context())
 		assert.Equal(t, []int{1}, q.given)
+		assert.Equal(t, 2+4, q.lost)
+		require.NoError(t, q.Wait(t.Context(), q.put(8, 0, nil)), "it works again")
+	})
+}
+
+// A producer that leaves takes its delivery along.
+func TestQueue_ProducerLeaves_DeliveryIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued()
+		q.put(1, deliver.Patience/2, nil)
+		d := q.put(2, 0, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), deliver.Patience/10)
+		defer cancel()
+		require.ErrorIs(t, q.Wait(ctx, d), context.DeadlineExceeded)
+		q.Drain(t.Context())
+		assert.Equal(t, []int{1}, q.given)
+		assert.Equal(t, 2, q.lost)
 	})
 }
 
 func TestQueue_Stopped_CallsAreCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, began := newQueued(10), time.Now()
+		q := newQueued()
+		ctx, cancel := context.WithCancel(t.Context())
 		q.put(1, time.Hour, nil)
-		q.put(2, time.Hour, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-		defer cancel()
+		d := q.put(2, time.Hour, nil)
 		q.Stop(ctx)
-		third := q.put(3, time.Hour, nil)
-		_ = q.Wait(t.Context(), third) // it may be over already
-		q.Drain()
-		assert.Equal(t, time.Second/2, time.Since(began))
+		cancel()
+		require.Error(t, q.Wait(t.Context(), d))
+		q.Drain(t.Context())
 		assert.Empty(t, q.given)
-		assert.Equal(t, 6, q.lost)
+		assert.Equal(t, 3, q.lost)
+	})
+}
+
+func TestQueue_DrainIsCutShort_Returns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, began := newQueued(), time.Now()
+		q.put(1, time.Hour, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		q.Drain(ctx)
+		assert.Equal(t, time.Second, time.Since(began))
+		q.Drain(t.Context())
+		assert.Equal(t, time.Hour, time.Since(began))
+	})
+}
+
+// A queue with a limit holds that much for a next component that does not return, and no producer waits.
+func TestLimitedQueue_NextIsStuck_HoldsTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, began := newQueued(), time.Now()
+		q.Queue = deliver.NewLimitedQueue(zap.NewNop(), 10)
+		for range 5 {
+			q.put(4, time.Hour, nil)
+			time.Sleep(time.Minute)
+		}
+		assert.Equal(t, 5*time.Minute, time.Since(began))
+		assert.Equal(t, 3*4, q.lost)
+		q.Drain(t.Context())
+		assert.Equal(t, []int{4, 4}, q.given)
+		q.put(11, 0, nil)
+		q.Drain(t.Context())
+		assert.Equal(t, []int{4, 4, 11}, q.given, "what is larger than the limit fits alone")
 	})
 }
