@@ -43,6 +43,15 @@ func (o *Op) Bytes() int {
 			o.Clock.Timeline, o.Clock.Verdict, o.Straggler.Class)
 }
 
+// Bytes estimates what operations of a rank take.
+func (r *RankOps) Bytes() int {
+	n := int(unsafe.Sizeof(*r)) + r.Rank.TextBytes()
+	for i := range r.Ops {
+		n += r.Ops[i].Bytes()
+	}
+	return n
+}
+
 // Bytes estimates what an operation in flight takes.
 func (o *OpenOp) Bytes() int {
 	return int(unsafe.Sizeof(*o)-unsafe.Sizeof(o.Op)) + o.Op.Bytes() + textBytes(o.Status, o.ProxyState, o.Send.State, o.Receive.State, o.Scope)

@@ -26,6 +26,9 @@ import (
 
 	"github.com/cenkalti/backoff/v7"
 	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
 // Retry says how refused data are given again.
@@ -35,6 +38,20 @@ type Retry struct {
 	Once bool
 	// Retried counts a retry.
 	Retried func(context.Context)
+}
+
+// Traces gives the next component what build returns, n spans at first, and again what is refused for now. It
+// returns how many spans the next component did not take. The next component owns what it is given, even
+// if it refuses it, so each attempt builds its own.
+func Traces(ctx context.Context, r Retry, next consumer.Traces, n int, build func() ptrace.Traces) (left int, err error) {
+	s := tracesTo(next, nil)
+	return deliver(ctx, r, n, build, &s)
+}
+
+// Logs is [Traces] for log records.
+func Logs(ctx context.Context, r Retry, next consumer.Logs, n int, build func() plog.Logs) (left int, err error) {
+	s := logsTo(next, nil)
+	return deliver(ctx, r, n, build, &s)
 }
 
 // deliver gives what build returns, which stands for a number of items, and returns how many the next

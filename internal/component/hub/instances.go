@@ -9,10 +9,10 @@ import "sync"
 // see a part. The zero value is ready; it is safe for concurrent use.
 type Map[K comparable, V any] struct {
 	mu      sync.Mutex
-	entries map[K]*entry[V]
+	entries map[K]*held[V]
 }
 
-type entry[V any] struct {
+type held[V any] struct {
 	value V
 	users int
 }
@@ -38,9 +38,9 @@ func (m *Map[K, V]) Acquire(key K, create func() (V, error)) (*Handle[V], error)
 			return nil, err
 		}
 		if m.entries == nil {
-			m.entries = map[K]*entry[V]{}
+			m.entries = map[K]*held[V]{}
 		}
-		e = &entry[V]{value: v}
+		e = &held[V]{value: v}
 		m.entries[key] = e
 	}
 	e.users++
@@ -50,7 +50,7 @@ func (m *Map[K, V]) Acquire(key K, create func() (V, error)) (*Handle[V], error)
 // Release gives the value up; the last to do so removes it. Further calls do nothing.
 func (h *Handle[V]) Release() { h.release() }
 
-func (m *Map[K, V]) release(key K, e *entry[V]) {
+func (m *Map[K, V]) release(key K, e *held[V]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.users--

@@ -67,6 +67,7 @@ type world struct {
 	states  *States
 	mu      sync.Mutex
 	counter counter
+	failing sync.Mutex // guards failed
 	failed  []string
 }
 
@@ -76,6 +77,8 @@ func newWorld(t *testing.T, takes time.Duration) *world {
 	at := host{componenttest.NewNopHost(), map[component.ID]component.Component{id: w.storage}}
 	var err error
 	w.states, err = OpenStates(t.Context(), at, Storage{Extension: &id}, &w.mu, map[string]State{"counter": &w.counter}, func(err error) {
+		w.failing.Lock()
+		defer w.failing.Unlock()
 		w.failed = append(w.failed, err.Error())
 	})
 	require.NoError(t, err)
@@ -97,6 +100,7 @@ func TestSaveSoon_ManyChanges_TakesATwentiethOfTheTime(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		assert.Equal(t, "1000", string(w.storage.value), "the last change is kept, too")
 		assert.InDelta(t, 1000/(20*10), w.storage.sets, 2)
 		require.NoError(t, w.states.Close(t.Context()))
@@ -137,7 +141,9 @@ func TestStorageIsStuck_OthersGiveUpInTime(t *testing.T) {
 		w.states.Save(ctx)
 		require.ErrorIs(t, w.states.Close(ctx), context.DeadlineExceeded)
 		assert.Equal(t, time.Second, time.Since(began))
+		w.failing.Lock()
 		assert.Len(t, w.failed, 1)
+		w.failing.Unlock()
 		time.Sleep(2 * time.Hour)
 		require.NoError(t, w.states.Close(t.Context()))
 	})

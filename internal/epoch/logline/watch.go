@@ -124,16 +124,21 @@ func placeOf(pattern Pattern, l *Line) finding.Place {
 // Observe takes a line, and reports whether it is recognised.
 func (w *Watch) Observe(l *Line, now time.Time) bool {
 	h, ok := Recognise(l.Text)
-	if !ok {
-		return false
+	if ok {
+		w.Take(&h, l, now)
 	}
+	return ok
+}
+
+// Take takes a line that was recognised.
+func (w *Watch) Take(h *Hit, l *Line, now time.Time) {
 	w.lines++
 	p := placeOf(h.Pattern, l)
 	of := w.held[p]
 	if of == nil {
 		if len(w.held) >= w.cfg.MaxEpisodes {
 			w.book.Withhold(p, now)
-			return true
+			return
 		}
 		of = &series{
 			place: p, pattern: h.Pattern, jobID: p.Job, text: cut(l.Text), fields: own(h.Fields), time: l.Time,
@@ -144,8 +149,7 @@ func (w *Watch) Observe(l *Line, now time.Time) bool {
 		}
 		w.held[p] = of
 	}
-	of.take(l, &h, now)
-	return true
+	of.take(l, h, now)
 }
 
 func (l *series) take(line *Line, h *Hit, now time.Time) {

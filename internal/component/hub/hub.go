@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/model"
+)
+
+// Hub is what the instances of one configuration of a connector have in common: the engine, the interval,
+// the inbox and the outputs.
+//
+// Whoever uses the engine has the turn: a sender whose batch finds the engine free, the interval, or an
+// instance that leaves. The turn lasts until what came of the use is with the outputs, which keeps that in
+// order. The engine's lock is held for the use alone. No consumer is called with either.
+type Hub struct {
+	engine   *Engine
+	id       component.ID
+	log      *zap.Logger
+	interval *Interval
+	begin    sync.Once
+	beginErr error
+
+	feeding [sources]bool // instances are made by one goroutine
+
+	inbox inbox
+	turn  chan struct{} // holds a value while the engine is used
+	lock  sync.Locker
+
+	// What follows belongs to the turn.
+	states            *States // nil: nothing is kept
+	flushed, repeated time.Time
+
+	logs, metrics, traces *output // nil: no pipeline takes the signal
+
+	leaving sync.Mutex // guards what follows, and how many instances of each output are open
+	open    int        // instances
+}
+
+func newHub(e *Engine, id component.ID, set component.TelemetrySettings) *Hub {
+	h := &Hub{engine: e, id: id, log: set.Logger, turn: make(chan struct{}, 1), lock: e.Lock}
+	if h.lock == nil {
+		h.lock = &sync.Mutex{}
+	}
+	if e.Counts == nil {
+		e.Counts = &Counts{}
+	}
+	h.inbox.limit = cmp.Or(e.InboxBytes, defaultInboxBytes)
+	h.interval = NewInterval(e.Interval, h.tick)
+	h.use(func() {})
+	return h
+}
+
+// feed reports whether an instance is the first that takes a signal.
+func (h *Hub) feed(from source) bool {
+	first := !h.feeding[from]
+	h.feeding[from] = true
+	return first
+}
+
+// start takes what the run before kept, and begins the interval; calls after the first return the same.
+func (h *Hub) start(ctx context.Context, host component.Host) error {
+	h.begin.Do(func() {
+		if h.beginErr = h.restore(ctx, host); h.beginErr == nil {
+			h.interval.Start()
+		}
+	})
+	return h.beginErr
+}
+
+func (h *Hub) restore(ctx context.Context, host component.Host) error {
+	h.turn <- struct{}{}
+	defer h.yield()
+	if h.engine.Start != nil {
+		outputs := Outputs{Logs: h.logs != nil, Metrics: h.metrics != nil, Traces: h.traces != nil}
+		if err := h.engine.Start(ctx, host, outputs); err != nil {
+			return err
+		}
+	}
+	at := Storage{Extension: h.engine.Storage, Kind: component.KindConnector, Component: h.id}
+	states, err := OpenStates(ctx, host, at, h.lock, h.engine.States, h.storageFailed)
+	h.states = states
+	h.use(func() {})
+	return err
+}
+
+func (h *Hub) storageFailed(err error) {
+	if h.engine.StorageFailures != nil {
+		h.engine.StorageFailures.Add(context.Background(), 1)
+	}
+	h.log.Warn("Storage of findings fails", zap.Error(err))
+}
+
+// consume has the engine use what was read of a batch: now where the engine is free, else as soon as it is.
+func (h *Hub) consume(ctx context.Context, in Input) error {
+	if in.Apply == nil {
+		return nil
+	}
+	w := &waiting{input: in, used: make(chan struct{})}
+	if err := h.inbox.put(ctx, w); err != nil {
+		h.engine.Counts.InboxRefused.Add(1)
+		return err
+	}
+	h.work()
+	if used, err := h.await(ctx, w); !used {
+		return err
+	}
+	if err := h.settle(ctx, &w.sent); err != nil { // the engine has used the batch: the same again would be duplicates
+		return consumererror.NewPermanent(err)
+	}
+	return nil
+}
+
+// await reports whether the engine has used a batch. Where senders wait, it returns once that is so, or
+// takes the batch back when the sender gives up.
+func (h *Hub) await(ctx context.Context, w *waiting) (used bool, err error) {
+	select {
+	case <-w.used:
+		return true, nil
+	default:
+	}
+	if !h.engine.Wait {
+		return false, nil
+	}
+	select {
+	case <-w.used:
+	case <-ctx.Done():
+		if h.inbox.withdraw(w) {
+			return false, fmt.Errorf("wait for the analysis: %w", context.Cause(ctx))
+		}
+		<-w.used
+	}
+	return true, nil
+}
+
+// settle waits until what came of a use was taken or refused, and returns the refusal of step traces.
+func (h *Hub) settle(ctx context.Context, d *deliveries) error {
+	err := d.wait(ctx)
+	if h.engine.Sent != nil && h.states != nil {
+		h.engine.Sent(context.WithoutCancel(ctx), h.states, d.of)
+	}
+	return err
+}
+
+// work has the engine use what waits, where it is free. Who uses it now looks again afterwards.
+func (h *Hub) work() {
+	select {
+	case h.turn <- struct{}{}:
+		h.drain()
+		h.yield()
+	default:
+	}
+}
+
+// yield ends the turn. A goroutine goes on with what came since the inbox was emptied: a sender works for
+// itself and for those before it.
+func (h *Hub) yield() {
+	<-h.turn
+	if !h.inbox.empty() {
+		go h.work()
+	}
+}
+
+// drain has the engine use what waits; the caller has the turn.
+func (h *Hub) drain() {
+	for _, w := range h.inbox.take() {
+		now := time.Now()
+		out := &Output{}
+		h.use(func() { *out = w.input.Apply(now) })
+		w.sent = h.emit(out, now, out.Measured)
+		close(w.used)
+	}
+}
+
+// use calls the engine, and publishes its counters.
+func (h *Hub) use(do func()) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	do()
+	if h.engine.Seen != nil {
+		h.engine.Seen()
+	}
+}
+
+// tick has the engine conclude from time, and waits for the outputs as a sender does.
+func (h *Hub) tick(now time.Time) {
+	sent, due := h.conclude(now)
+	ctx := context.Background()
+	if err := h.settle(ctx, &sent); err != nil {
+		h.log.Warn("Step traces were refused", zap.Error(err))
+	}
+	if due && h.engine.Save != nil {
+		h.states.Save(ctx)
+	}
+}
+
+// conclude returns what came of a tick, and whether metrics and states were due.
+func (h *Hub) conclude(now time.Time) (sent deliveries, due bool) {
+	h.turn <- struct{}{}
+	defer h.yield()
+	h.drain()
+	e, out := h.engine, &Output{}
+	if e.Tick != nil {
+		h.use(func() { *out = e.Tick(now) })
+	}
+	if e.Open != nil && e.RepeatInterval > 0 && now.Sub(h.repeated) >= e.RepeatInterval {
+		h.repeated = now
+		h.use(func() { out.Findings = withOthers(out.Findings, e.Open(now)) })
+	}
+	due = now.Sub(h.flushed) >= e.FlushInterval
+	if due {
+		h.flushed = now
+	}
+	if due && e.Save == nil {
+		h.states.Save(context.Background())
+	}
+	return h.emit(out, now, due || out.Measured), due
+}
+
+// withOthers appends the open findings to those that have changed.
+func withOthers(changed, open []model.Finding) []model.Finding {
+	known := make(map[string]bool, len(changed))
+	for i := range changed {
+		known[changed[i].ID] = true
+	}
+	for i := range open {
+		if !known[open[i].ID] {
+			changed = append(changed, open[i])
+		}
+	}
+	return changed
+}
+
+// emit keeps what an output is about, and gives it to the outputs; the caller has the turn. States are kept
+// before, so that a restart knows each finding that was sent.
+func (h *Hub) emit(out *Output, now time.Time, measured bool) deliveries {
+	switch e := h.engine; {
+	case h.states == nil || len(out.Findings) == 0:
+	case e.Save != nil:
+		e.Save(context.Background(), h.states, out)
+	default:
+		h.states.Save(context.Background())
+	}
+	all := deliveries{of: out}
+	all.add(h.logs.putEvents(logEntries(out)))
+	all.add(h.traces.putEvents(spanEntries(out)))
+	all.stepTraces = h.traces.putStepTraces(out.StepTraces)
+	if measured {
+		all.add(h.putMetrics(now))
+	}
+	return all
+}
+
+func (h *Hub) putMetrics(now time.Time) wait {
+	if h.metrics == nil || h.engine.Metrics == nil || !h.metrics.idle() {
+		return nil
+	}
+	var md pmetric.Metrics
+	h.use(func() { md = h.engine.Metrics(now) })
+	return h.metrics.putMetrics(md)
+}
+
+// leave flushes an output with the last instance that emits its signal, and ends the hub with the last of
+// all.
+func (h *Hub) leave(ctx context.Context, o *output) (err error) {
+	h.leaving.Lock()
+	o.open--
+	last := o.open == 0
+	h.open--
+	end := h.open == 0
+	h.leaving.Unlock()
+	if last {
+		err = h.finish(ctx, o)
+	}
+	if end {
+		h.interval.Stop(func() { err = errors.Join(err, h.end(ctx)) })
+	}
+	return err
+}
+
+// finish gives an output what is left.
+func (h *Hub) finish(ctx context.Context, o *output) error {
+	last, stopped := o.gate.Stop(ctx)
+	sent, err := h.flush(last, o)
+	if err == nil {
+		err = sent.wait(last)
+	}
+	return errors.Join(err, o.stop(last), stopped())
+}
+
+func (h *Hub) flush(ctx context.Context, o *output) (deliveries, error) {
+	select {
+	case h.turn <- struct{}{}:
+	case <-ctx.Done():
+		return deliveries{}, fmt.Errorf("flush: the analysis is busy: %w", context.Cause(ctx))
+	}
+	defer h.yield()
+	h.drain()
+	now, out := time.Now(), &Output{}
+	if h.engine.Flush != nil {
+		h.use(func() { *out = h.engine.Flush(now) })
+	}
+	if o == h.metrics {
+		o.await(ctx) // the last values go out in any case
+	}
+	return h.emit(out, now, out.Measured || o == h.metrics), nil
+}
+
+func (h *Hub) end(ctx context.Context) error {
+	err := h.states.Close(ctx)
+	if h.engine.Stop != nil {
+		h.engine.Stop()
+	}
+	return err
+}

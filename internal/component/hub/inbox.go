@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+)
+
+// ErrBusy is the error of a batch that found no room: the sender repeats it.
+var ErrBusy = errors.New("the analysis is busy, and too much waits for it; send the batch again")
+
+// defaultInboxBytes has room for some batches of a large job.
+const defaultInboxBytes = 16 << 20
+
+// waitingBytes is what a batch takes beside what was read of it.
+const waitingBytes = 128
+
+// waiting is a batch that the engine has not used yet.
+type waiting struct {
+	input Input
+	// used is closed when the engine has used it; deliveries are valid from then on.
+	used chan struct{}
+	sent deliveries
+}
+
+// inbox holds batches while the engine works. It is safe for concurrent use.
+type inbox struct {
+	limit int // bytes
+
+	mu      sync.Mutex
+	batches []*waiting
+	bytes   int
+	room    chan struct{} // closed when there is more room; nil: no sender waits
+}
+
+// put appends a batch. Where there is no room, it waits for that.
+func (b *inbox) put(ctx context.Context, w *waiting) error {
+	var late <-chan time.Time
+	for {
+		room := b.add(w)
+		if room == nil {
+			return nil
+		}
+		if late == nil {
+			timer := time.NewTimer(deliver.Patience)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-room:
+		case <-late:
+			return fmt.Errorf("take a batch of %d bytes: %w", w.input.Bytes, ErrBusy)
+		case <-ctx.Done():
+			return fmt.Errorf("take a batch of %d bytes: %w: %w", w.input.Bytes, ErrBusy, context.Cause(ctx))
+		}
+	}
+}
+
+// add appends a batch, and returns nil; or what is closed when there is more room. A batch that is larger
+// than the inbox fits into an empty one.
+func (b *inbox) add(w *waiting) (room <-chan struct{}) {
+	size := w.input.Bytes + waitingBytes
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.bytes > 0 && b.bytes+size > b.limit {
+		if b.room == nil {
+			b.room = make(chan struct{})
+		}
+		return b.room
+	}
+	b.bytes += size
+	b.batches = append(b.batches, w)
+	return nil
+}
+
+// take returns what waits, in order.
+func (b *inbox) take() []*waiting {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.batches
+	b.batches, b.bytes = nil, 0
+	if b.room != nil {
+		close(b.room)
+		b.room = nil
+	}
+	return all
+}
+
+// withdraw takes a batch out, and reports whether it was still in.
+func (b *inbox) withdraw(w *waiting) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, other := range b.batches {
+		if other == w {
+			b.batches = append(b.batches[:i:i], b.batches[i+1:]...)
+			b.bytes -= w.input.Bytes + waitingBytes
+			return true
+		}
+	}
+	return false
+}
+
+func (b *inbox) empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.batches) == 0
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+)
+
+const (
+	// maxEntries has room for a model of each clock of a timeline.
+	maxEntries = 128 << 10
+	// maxEntryBytes bounds what waits for one next component.
+	maxEntryBytes = 32 << 20
+)
+
+// again is how often refused entries are sent again: a person waits for them, and all go in one call.
+var again = configretry.BackOffConfig{
+	Enabled: true, InitialInterval: time.Second, Multiplier: 1.5, MaxInterval: 5 * time.Second,
+}
+
+// sender sends what build returns, n entries at first, until it is taken.
+type sender func(ctx context.Context, r deliver.Retry, n int, build func() []entry) (left int, err error)
+
+// outbox holds entries until the next component takes them. It sends them from a goroutine of its own, all
+// in one call. A next component that takes them gets each; of those that it refused, or that find no room,
+// the newest of each key is kept. It is safe for concurrent use.
+type outbox struct {
+	*output
+
+	send   sender
+	ctx    context.Context //nolint:containedctx // entries outlive the calls that bring them
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	pending *bounded.Map[string, entry] // by entry.at, the oldest in front
+	seq     uint64
+	running bool // there is a goroutine that sends
+	closed  bool
+
+	tried   uint64        // every entry up to this was sent or refused
+	resting bool          // entries were refused, and are sent again later
+	began   time.Time     // when the call under way began
+	changed chan struct{} // closed when a call is over
+}
+
+func newOutbox(o *output, send sender) *outbox {
+	b := &outbox{output: o, send: send, changed: make(chan struct{})}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.pending = bounded.NewMap(bounded.MapConfig[string, entry]{
+		Entries: maxEntries, Bytes: maxEntryBytes, Size: func(_ string, e entry) int { return e.bytes },
+	})
+	return b
+}
+
+// put adds entries, and returns the number of the last. What finds no room is lost.
+func (b *outbox) put(entries []entry) (last uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range entries {
+		b.seq++
+		if e.seq = b.seq; e.key == "" {
+			e.key = strconv.FormatUint(e.seq, 10)
+		}
+		if b.closed || !b.add(e) {
+			b.lost.Add(1)
+		}
+	}
+	if !b.running && !b.closed && b.pending.Len() > 0 {
+		b.running, b.began = true, time.Now()
+		go b.run()
+	}
+	return b.seq
+}
+
+// add adds an entry, in place of the refused one of its key.
+func (b *outbox) add(e entry) bool {
+	if b.pending.Has(e.key) {
+		return b.keep(e)
+	}
+	e.at = e.key + " " + strconv.FormatUint(e.seq, 10)
+	if b.pending.Fits(e.at, e) {
+		return b.pending.Set(e.at, e)
+	}
+	b.merge(b.list())
+	return b.keep(e)
+}
+
+// keep adds an entry as the newest of its key.
+func (b *outbox) keep(e entry) bool {
+	b.pending.Delete(e.key)
+	e.at = e.key
+	return b.pending.Fits(e.at, e) && b.pending.Set(e.at, e)
+}
+
+// merge keeps of entries that are pending the newest of each key. Newer ones of a key replaced it already.
+func (b *outbox) merge(entries []entry) {
+	for _, e := range entries {
+		now, ok := b.pending.Get(e.at)
+		if !ok || now.seq != e.seq || e.at == e.key {
+			continue
+		}
+		b.pending.Delete(e.at)
+		if newest, ok := b.pending.Get(e.key); !ok || newest.seq < e.seq {
+			b.keep(e)
+		}
+	}
+}
+
+// list returns all entries, in order.
+func (b *outbox) list() []entry {
+	all := make([]entry, 0, b.pending.Len())
+	for _, e := range b.pending.All() {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
+	return all
+}
+
+// wait returns when entries up to a number were sent or refused, or the next component is stuck.
+func (b *outbox) wait(ctx context.Context, seq uint64) {
+	for {
+		changed, patience := b.state(seq)
+		if patience <= 0 {
+			return
+		}
+		timer := time.NewTimer(patience)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// state returns for how long to wait for entries up to a number, and what is closed when that changes.
+func (b *outbox) state(seq uint64) (changed <-chan struct{}, patience time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tried >= seq || b.resting || !b.running {
+		return nil, 0
+	}
+	return b.changed, deliver.Patience - time.Since(b.began)
+}
+
+// run sends until nothing is left, or the output ends.
+func (b *outbox) run() {
+	for {
+		var batch []entry
+		n := b.next()
+		if n == 0 {
+			return
+		}
+		left, err := b.send(b.ctx, b.retry(&batch), n, func() []entry {
+			batch = b.batch()
+			return batch
+		})
+		b.over(batch, left, err)
+	}
+}
+
+// next returns how many entries are to be sent; 0 ends the sending.
+func (b *outbox) next() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.pending.Len()
+	if b.ctx.Err() != nil {
+		n = 0
+	}
+	b.running = n > 0
+	if !b.running {
+		b.tell()
+	}
+	return n
+}
+
+// batch returns all entries.
+func (b *outbox) batch() []entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.resting, b.began = false, time.Now()
+	return b.list()
+}
+
+func (b *outbox) retry(batch *[]entry) deliver.Retry {
+	return deliver.Retry{Config: again, Retried: func(context.Context) { b.restUntilRetry(*batch) }}
+}
+
+// restUntilRetry notes that a batch is to be sent again.
+func (b *outbox) restUntilRetry(batch []entry) {
+	b.counts.EventsRefused.Add(int64(len(batch)))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.resting = true
+	b.merge(batch)
+	b.attempted(batch)
+}
+
+// over notes what came of a batch: only what the end interrupts stays.
+func (b *outbox) over(batch []entry, left int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.resting = false
+	defer b.attempted(batch)
+	if err != nil && !deliver.IsPermanent(err) {
+		return
+	}
+	for _, e := range batch {
+		for _, at := range []string{e.at, e.key} { // it may have been kept since
+			if now, ok := b.pending.Get(at); ok && now.seq == e.seq {
+				b.pending.Delete(at)
+			}
+		}
+	}
+	if err != nil {
+		b.counts.EventsRefused.Add(int64(left))
+		b.lost.Add(int64(left))
+		b.log.Error("The next component refused events for good", zap.Int("events", left), zap.Error(err))
+	}
+}
+
+func (b *outbox) attempted(batch []entry) {
+	for _, e := range batch {
+		b.tried = max(b.tried, e.seq)
+	}
+	b.tell()
+}
+
+func (b *outbox) tell() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// stop sends what is left once more. What is refused then is lost.
+func (b *outbox) stop(last context.Context) error {
+	b.cancel()
+	b.join()
+	batch := b.batch()
+	if len(batch) == 0 {
+		b.close(0)
+		return nil
+	}
+	left, err := b.send(last, deliver.Retry{Once: true}, len(batch), func() []entry { return batch })
+	b.close(len(batch) - left)
+	if err != nil {
+		return fmt.Errorf("deliver the last %d events: %w", len(batch), err)
+	}
+	return nil
+}
+
+// join waits for the goroutine that sends; the gate ends its call.
+func (b *outbox) join() {
+	for {
+		b.mu.Lock()
+		running, changed := b.running, b.changed
+		b.mu.Unlock()
+		if !running {
+			return
+		}
+		<-changed
+	}
+}
+
+func (b *outbox) close(taken int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.lost.Add(int64(b.pending.Len() - taken))
+	b.pending.Clear()
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+)
+
+// errMetrics is the error of an output whose last metrics were refused.
+var errMetrics = errors.New("deliver the last metrics: the next component refused them; the log has its error")
+
+// output is one signal that a connector emits, and its next component. Each has a gate of its own, so that
+// one that blocks takes no time from the end of the others.
+type output struct {
+	open   int // instances; guarded by the hub
+	log    *zap.Logger
+	gate   *deliver.Gate
+	counts *Counts
+	lost   *atomic.Int64 // entries that were dropped
+
+	box   *outbox // nil for metrics
+	queue *deliver.Queue
+
+	traces  consumer.Traces
+	metrics consumer.Metrics
+	refused atomic.Bool // the last metrics were
+}
+
+func (h *Hub) output(lost *atomic.Int64) *output {
+	log := h.log
+	return &output{log: log, gate: deliver.NewGate(log), queue: deliver.NewQueue(log), counts: h.engine.Counts, lost: lost}
+}
+
+func (h *Hub) toLogs(next consumer.Logs) *output {
+	if h.logs == nil {
+		o := h.output(&h.engine.Counts.EventsLost)
+		to := o.gate.Logs(next)
+		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, n int, build func() []entry) (int, error) {
+			return deliver.Logs(ctx, r, to, n, func() plog.Logs { return logsOf(build()) })
+		})
+		h.logs = o
+	}
+	return h.attach(h.logs)
+}
+
+func (h *Hub) toTraces(next consumer.Traces) *output {
+	if h.traces == nil {
+		o := h.output(&h.engine.Counts.SpansLost)
+		o.traces = o.gate.Traces(next)
+		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, n int, build func() []entry) (int, error) {
+			return deliver.Traces(ctx, r, o.traces, n, func() ptrace.Traces { return tracesOf(build()) })
+		})
+		h.traces = o
+	}
+	return h.attach(h.traces)
+}
+
+func (h *Hub) toMetrics(next consumer.Metrics) *output {
+	if h.metrics == nil {
+		o := h.output(nil)
+		o.metrics = o.gate.Metrics(next)
+		h.metrics = o
+	}
+	return h.attach(h.metrics)
+}
+
+func (h *Hub) attach(o *output) *output {
+	h.leaving.Lock()
+	defer h.leaving.Unlock()
+	o.open++
+	h.open++
+	return o
+}
+
+// wait returns when something was taken or refused, the next component is stuck, or ctx is done.
+type wait func(ctx context.Context)
+
+// deliveries are what came of one use of the engine.
+type deliveries struct {
+	of         *Output
+	waits      []wait
+	stepTraces []delivery
+}
+
+type delivery struct {
+	queue *deliver.Queue
+	of    *deliver.Delivery
+}
+
+func (d *deliveries) add(w wait) {
+	if w != nil {
+		d.waits = append(d.waits, w)
+	}
+}
+
+// wait returns the errors of step traces that were refused, or could not be delivered in time.
+func (d *deliveries) wait(ctx context.Context) error {
+	var errs []error
+	for _, s := range d.stepTraces {
+		errs = append(errs, s.queue.Wait(ctx, s.of))
+	}
+	for _, w := range d.waits {
+		w(ctx)
+	}
+	return errors.Join(errs...)
+}
+
+// putEvents has entries sent; a nil output drops them, since no pipeline takes the signal.
+func (o *output) putEvents(entries []entry) wait {
+	if o == nil || len(entries) == 0 {
+		return nil
+	}
+	seq := o.box.put(entries)
+	return func(ctx context.Context) { o.box.wait(ctx, seq) }
+}
+
+func (o *output) putStepTraces(all []ptrace.Traces) (put []delivery) {
+	if o == nil {
+		return nil
+	}
+	for _, td := range all {
+		spans := int64(td.SpanCount())
+		if spans == 0 {
+			continue
+		}
+		d := o.queue.Put(0,
+			func(ctx context.Context) error { return o.traces.ConsumeTraces(ctx, td) },
+			func() { o.counts.SpansLost.Add(spans) },
+		)
+		put = append(put, delivery{o.queue, d})
+	}
+	return put
+}
+
+// idle reports whether the metrics before are delivered. Series are cumulative: an output that is not done
+// with the last ones gets the next.
+func (o *output) idle() bool { return o.queue.Idle() }
+
+// await waits until the metrics before are delivered or left behind.
+func (o *output) await(ctx context.Context) { o.queue.Drain(ctx) }
+
+func (o *output) putMetrics(md pmetric.Metrics) wait {
+	if md.DataPointCount() == 0 {
+		return nil
+	}
+	d := o.queue.Put(0, func(ctx context.Context) error {
+		err := o.metrics.ConsumeMetrics(ctx, md)
+		if before := o.refused.Swap(err != nil); err != nil && !before {
+			o.log.Warn("Metrics were refused; the next flush sends their values", zap.Error(err))
+		}
+		return err
+	}, func() {})
+	return func(ctx context.Context) { _ = o.queue.Wait(ctx, d) } // the next flush has the values
+}
+
+// stop sends what is left a last time, and waits for what is under way.
+func (o *output) stop(last context.Context) error {
+	o.queue.Stop(last)
+	var err error
+	if o.box != nil {
+		err = o.box.stop(last)
+	}
+	o.queue.Drain(context.Background()) // the gate ends each call
+	if o.refused.Load() {
+		err = errMetrics
+	}
+	return err
+}
