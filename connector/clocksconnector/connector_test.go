@@ -19,6 +19,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockstep-otel/lockstep/connector/clocksconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -38,7 +41,7 @@ type rig struct {
 // An interval that no test reaches: what is given out comes with the end.
 const never = time.Hour
 
-func newRig(t *testing.T, logs consumer.Logs, host component.Host, change func(*Config)) *rig {
+func newRig(t *testing.T, logs consumer.Logs, host component.Host, change func(*Config), cores ...zapcore.Core) *rig {
 	t.Helper()
 	r := &rig{telemetry: componenttest.NewTelemetry()}
 	t.Cleanup(func() { require.NoError(t, r.telemetry.Shutdown(context.Background())) })
@@ -52,6 +55,9 @@ func newRig(t *testing.T, logs consumer.Logs, host component.Host, change func(*
 	}
 	set := connectortest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = r.telemetry.NewTelemetrySettings()
+	if len(cores) > 0 {
+		set.Logger = zap.New(zapcore.NewTee(cores...))
+	}
 	f := NewFactory()
 	l, err := f.CreateLogsToLogs(context.Background(), set, cfg, logs)
 	require.NoError(t, err)
@@ -177,15 +183,14 @@ func TestSolvesOnTheInterval(t *testing.T) {
 }
 
 func TestFindingsComeOut(t *testing.T) {
-	r := newRig(t, nil, componenttest.NewNopHost(), nil)
-	h := r.faces[0].(*face).handle.Value
-	h.consume(edgeEvents(5_000_000))
-	require.NoError(t, h.give(context.Background(), time.Now(), false))
+	r := newRig(t, nil, componenttest.NewNopHost(), func(c *Config) { c.SolveInterval = time.Millisecond })
+	r.consume(t, edgeEvents(5_000_000))
+	require.Eventually(t, func() bool { return r.logs.LogRecordCount() >= 6 }, 10*time.Second, time.Millisecond)
 	later := edgeEvents(5_000_000)
 	for _, lr := range later.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().All() {
 		lr.Attributes().PutInt("lockstep.clock.at_nano", 9e9)
 	}
-	h.consume(later)
+	r.consume(t, later)
 	require.NoError(t, r.stop(t))
 	var found []model.Finding
 	for _, ld := range r.logs.AllLogs() {
@@ -265,7 +270,8 @@ func TestModelsOfOthers(t *testing.T) {
 }
 
 func TestBadEventsAreRefusedAndCounted(t *testing.T) {
-	r := newRig(t, nil, componenttest.NewNopHost(), nil)
+	core, logged := observer.New(zapcore.WarnLevel)
+	r := newRig(t, nil, componenttest.NewNopHost(), func(c *Config) { c.SolveInterval = time.Millisecond }, core)
 	ld := edgeEvents(0)
 	records := ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
 	records.At(0).Attributes().PutInt("lockstep.clock.lower_nano", epoch+1001)
@@ -273,9 +279,8 @@ func TestBadEventsAreRefusedAndCounted(t *testing.T) {
 	clockmap.ModelToLog(&model.ClockModel{Clock: "c"}, records.AppendEmpty()) // no timeline
 	records.AppendEmpty().Body().SetStr("hello")
 	r.consume(t, ld)
-	why := r.faces[0].(*face).handle.Value.why.Load()
-	require.NotNil(t, why)
-	require.ErrorContains(t, *why, "lower bound above the upper: got 1795000000000001001 and 1795000000000001000 ns")
+	require.Eventually(t, func() bool { return logged.Len() > 0 }, 10*time.Second, time.Millisecond)
+	assert.Contains(t, logged.All()[0].ContextMap()["error"], "read attribute lockstep.clock.timeline: got no name; want a timeline's", "the first that was read")
 	assert.Equal(t, int64(3), r.counted(t, "refused"))
 	assert.Equal(t, int64(1), r.counted(t, "foreign_records"))
 	require.NoError(t, r.stop(t))
@@ -285,11 +290,10 @@ func TestBadEventsAreRefusedAndCounted(t *testing.T) {
 func TestRefusalIsCounted(t *testing.T) {
 	r := newRig(t, consumertest.NewErr(errors.New("no")), componenttest.NewNopHost(), nil)
 	r.consume(t, edgeEvents(0))
-	h := r.faces[0].(*face).handle.Value
-	require.Error(t, h.give(context.Background(), time.Now(), true))
+	require.Error(t, r.faces[0].Shutdown(t.Context()))
 	assert.Equal(t, int64(6), r.counted(t, "lost"))
-	assert.NotEmpty(t, r.metrics.AllMetrics(), "one that fails costs the others nothing")
 	require.NoError(t, r.stop(t))
+	assert.NotEmpty(t, r.metrics.AllMetrics(), "one that fails costs the others nothing")
 }
 
 func TestSeriesAreBoundedAndExpire(t *testing.T) {

@@ -3,76 +3,87 @@
 package clocksconnector
 
 import (
+	"time"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/clockmap"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
-	"github.com/lockstep-otel/lockstep/internal/timeline"
 )
 
-// consume takes the clock events among the records.
-func (h *hub) consume(ld plog.Logs) {
+// event is an edge, a model, or the name of a host.
+type event struct {
+	edge     *model.ClockEdge
+	model    *model.ClockModel
+	name, id string
+}
+
+// eventBytes is about what an event takes: its names are short.
+const eventBytes = 512
+
+// read takes the clock events among the records.
+func (c *clocks) read(ld plog.Logs) hub.Input {
+	var events []event
 	for _, rl := range ld.ResourceLogs().All() {
-		h.learnNames(rl.Resource().Attributes())
+		if e, ok := hostOf(rl.Resource().Attributes()); ok {
+			events = append(events, e)
+		}
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, lr := range sl.LogRecords().All() {
-				h.take(lr)
+				if e, ok := c.event(lr); ok {
+					events = append(events, e)
+				}
 			}
 		}
 	}
+	if len(events) == 0 {
+		return hub.Input{}
+	}
+	return hub.Input{Bytes: eventBytes * len(events), Apply: func(time.Time) hub.Output {
+		c.apply(events)
+		return hub.Output{}
+	}}
 }
 
-// learnNames joins the name of a host with the id that stands in its clocks: spans
-// may know only one of them.
-func (h *hub) learnNames(resource pcommon.Map) {
+// hostOf joins the name of a host with the id in its clocks: spans may know only one of them.
+func hostOf(resource pcommon.Map) (event, bool) {
 	name, okName := resource.Get(semconv.HostName)
 	id, okID := resource.Get(semconv.HostID)
-	if okName && okID {
-		h.timeline.Alias(name.AsString(), id.AsString())
+	if !okName || !okID {
+		return event{}, false
 	}
+	return event{name: name.AsString(), id: id.AsString()}, true
 }
 
-func (h *hub) take(lr plog.LogRecord) {
+func (c *clocks) event(lr plog.LogRecord) (event, bool) {
 	switch lr.EventName() {
 	case semconv.EventClockEdge:
 		e, _, err := clockmap.LogToEdge(lr)
-		if err == nil {
-			h.own.edges.Add(1)
-			err = h.timeline.AddEdge(e)
-		}
-		h.refused(err)
+		c.refuse(err)
+		return event{edge: &e}, err == nil
 	case semconv.EventClockModel:
 		m, _, err := clockmap.LogToModel(lr)
-		if err == nil {
-			h.own.models.Add(1)
-			err = h.timeline.AddModel(m)
+		c.refuse(err)
+		return event{model: &m}, err == nil
+	}
+	c.foreign.Add(1)
+	return event{}, false
+}
+
+func (c *clocks) apply(events []event) {
+	for _, e := range events {
+		switch {
+		case e.edge != nil:
+			c.edges.Add(1)
+			c.refuse(c.timeline.AddEdge(*e.edge))
+		case e.model != nil:
+			c.models.Add(1)
+			c.refuse(c.timeline.AddModel(*e.model))
+		default:
+			c.timeline.Alias(e.name, e.id)
 		}
-		h.refused(err)
-	default:
-		h.own.foreign.Add(1)
 	}
-}
-
-func (h *hub) refused(err error) {
-	if err != nil {
-		h.own.refused.Add(1)
-		h.why.CompareAndSwap(nil, &err)
-	}
-}
-
-// events writes models and findings as log events.
-func events(out *timeline.Outcome) plog.Logs {
-	ld := otelmap.FindingsToLogs(out.Findings)
-	if len(out.Models) == 0 {
-		return ld
-	}
-	sl := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
-	sl.Scope().SetName(otelmap.ScopeName)
-	sl.LogRecords().EnsureCapacity(len(out.Models))
-	for i := range out.Models {
-		clockmap.ModelToLog(&out.Models[i], sl.LogRecords().AppendEmpty())
-	}
-	return ld
 }
