@@ -20,7 +20,9 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
@@ -36,6 +38,7 @@ type rig struct {
 	logs      consumertest.LogsSink
 	metrics   consumertest.MetricsSink
 	traces    consumertest.TracesSink
+	refuses   atomic.Pointer[func(context.Context) error] // stands for the consumer of spans where it is set
 	revision  int64
 	beats     map[int64]plog.Logs // what was told last, by save
 	sent      int64               // observations
@@ -60,13 +63,27 @@ func newRigWith(t *testing.T, logs consumer.Logs, storage *component.ID, host co
 	require.NoError(t, err)
 	toMetrics, err := f.CreateLogsToMetrics(t.Context(), set, cfg, &r.metrics)
 	require.NoError(t, err)
-	toTraces, err := f.CreateLogsToTraces(t.Context(), set, cfg, &r.traces)
+	spans, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
+		if refuse := r.refuses.Load(); refuse != nil {
+			return (*refuse)(ctx)
+		}
+		return r.traces.ConsumeTraces(ctx, td)
+	})
+	require.NoError(t, err)
+	toTraces, err := f.CreateLogsToTraces(t.Context(), set, cfg, spans)
 	require.NoError(t, err)
 	r.faces = []connector.Logs{toLogs, toMetrics, toTraces}
 	for _, face := range r.faces {
 		require.NoError(t, face.Start(t.Context(), host))
 	}
 	return r
+}
+
+// apply has watches read records, and take what was read.
+func apply(w *watches, ld plog.Logs) {
+	if in := w.read(ld); in.Apply != nil {
+		in.Apply(time.Now())
+	}
 }
 
 func (r *rig) stop(t *testing.T) {
@@ -309,21 +326,20 @@ func TestWhatIsRefusedIsToldAtTheEnd(t *testing.T) {
 func TestNamesOfJobs(t *testing.T) {
 	c := newDefaultConfig()
 	c.MaxJobs = 3
-	h, err := newHub(c, component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
-	require.NoError(t, err)
+	w := newWatches(c, zap.NewNop())
 	hear := func(id, name string) {
 		ld := plog.NewLogs()
 		rl := ld.ResourceLogs().AppendEmpty()
 		epochmap.JobToResource(id, name, rl.Resource())
 		o := model.EpochObservation{JobID: id, Save: 1, Domain: model.Domain{Kind: model.DomainModel}, State: model.DomainTentative, Observer: "o"}
 		epochmap.ObservationToLog(&o, rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty())
-		h.consume(ld)
+		apply(w, ld)
 	}
 	for i := range 6 {
 		id := fmt.Sprint("job", i)
 		hear(id, "of "+id)
-		h.judge(time.Now(), false, false)
+		w.conclude(time.Now())
 		hear(id, "name of "+id)
-		require.Equal(t, "name of "+id, h.watch.NameOf(id))
+		require.Equal(t, "name of "+id, w.saves.NameOf(id))
 	}
 }

@@ -14,9 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
-	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
+	"github.com/lockstep-otel/lockstep/connector/epochconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 // memory is a storage extension that keeps everything in memory.
@@ -122,21 +125,21 @@ func TestStorageThatFails(t *testing.T) {
 func TestStorageThatIsNone(t *testing.T) {
 	cfg := newDefaultConfig()
 	cfg.StorageID = &storageID
-	h, err := newHub(cfg, component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
+	h, err := NewFactory().CreateLogsToLogs(t.Context(), connectortest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
 	require.NoError(t, err)
-	assert.ErrorContains(t, h.start(t.Context(), componenttest.NewNopHost()), `find storage: got no extension "memory"`)
-	require.NoError(t, h.stop(t.Context()))
+	assert.ErrorContains(t, h.Start(t.Context(), componenttest.NewNopHost()), `find storage: got no extension "memory"`)
+	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 // A storage that cannot be read may hold a state, which the next save would replace.
 func TestHub_StorageCannotBeRead_DoesNotStart(t *testing.T) {
 	cfg := newDefaultConfig()
 	cfg.StorageID = &storageID
-	h, err := newHub(cfg, component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
+	h, err := NewFactory().CreateLogsToLogs(t.Context(), connectortest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
 	require.NoError(t, err)
 	m := &memory{data: map[string][]byte{savesKey: []byte("kept")}, unread: errors.New("disk error")}
-	require.EqualError(t, h.start(t.Context(), keeping{componenttest.NewNopHost(), m}), "read storage: disk error")
-	require.NoError(t, h.stop(t.Context()))
+	require.EqualError(t, h.Start(t.Context(), keeping{componenttest.NewNopHost(), m}), "read storage: disk error")
+	require.NoError(t, h.Shutdown(t.Context()))
 	assert.Equal(t, "kept", string(m.data[savesKey]))
 	assert.Equal(t, 1, m.closed)
 }
@@ -148,7 +151,7 @@ func TestHub_StoredValueThatCannotBeRead_StartsAnewAndIsCounted(t *testing.T) {
 		"cut":              []byte(frontier[:len(frontier)/2]),
 		"a byte flipped":   append([]byte{frontier[0] ^ 0x40}, frontier[1:]...),
 		"another version":  []byte(`{"version":99}`),
-		"huge":             make([]byte, kit.MaxValueBytes+1),
+		"huge":             make([]byte, hub.MaxValueBytes+1),
 		"an absurd number": []byte(`{"version":1,"frontiers":[{"job":"job","save":1e300}]}`),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,19 +32,24 @@ func (c *Config) lines() logline.Config {
 	return logline.Config{Silent: c.LogLines.Silent, MaxEpisodes: c.MaxFindings}
 }
 
-// takeLine takes a record of an ordinary log, and reports whether it says that something mixed. Events
-// of ours are none: they may quote such a line.
-func (h *hub) takeLine(of pcommon.Resource, lr plog.LogRecord, now time.Time) bool {
+// line reads a record of an ordinary log whose line reports that something mixed. Events of ours are none:
+// they may quote such a line.
+func (w *watches) line(of pcommon.Resource, lr plog.LogRecord) (int, feed, error) {
 	text, ok := textOf(lr.Body())
-	if !h.cfg.LogLines.Enabled || !ok || strings.HasPrefix(lr.EventName(), "lockstep.") {
-		return false
+	if !w.cfg.LogLines.Enabled || !ok || strings.HasPrefix(lr.EventName(), "lockstep.") {
+		return foreign, nil, nil
+	}
+	hit, ok := logline.Recognise(text)
+	if !ok {
+		return foreign, nil, nil
 	}
 	m := of.Attributes()
-	return h.lines.Observe(&logline.Line{
+	l := logline.Line{
 		Time: int64(lr.Timestamp()), Text: text,
 		JobID: attribute(m, semconv.JobID), JobName: attribute(m, semconv.ServiceName),
 		HostID: attribute(m, semconv.HostID), Host: cmp.Or(attribute(m, semconv.HostName), attribute(m, "k8s.node.name")),
-	}, now)
+	}
+	return len(text), func(now time.Time) { w.lines.Take(&hit, &l, now) }, nil
 }
 
 // textOf is the line of a record: its body, or what a journal's or a structured record's body has of

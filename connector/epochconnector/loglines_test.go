@@ -9,10 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/epoch/logline"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -70,48 +69,44 @@ func TestLinesOfLogs(t *testing.T) {
 // A journal's record has its line in a field; without a job it is of the node.
 func TestBodiesThatAreMaps(t *testing.T) {
 	for _, name := range []string{"MESSAGE", "message", "msg", "log"} {
-		h, err := newHub(newDefaultConfig(), component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
-		require.NoError(t, err)
+		w := newWatches(newDefaultConfig(), zap.NewNop())
 		ld := line("", map[string]string{"k8s.node.name": "node7"})
 		lr := ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
 		lr.Body().SetEmptyMap().PutStr(name, nvmlLine)
-		h.consume(ld)
-		changed, _, _, _ := h.judge(time.Now(), false, false)
+		apply(w, ld)
+		changed := w.conclude(time.Now()).Findings
 		require.Len(t, changed, 1, name)
 		assert.Equal(t, []any{"", "node7", "fleet_mixed", "log nvml_library"}, []any{changed[0].JobID, changed[0].Host, changed[0].Class, changed[0].Op})
 
 		lr.Body().SetEmptySlice().AppendEmpty().SetStr(nvmlLine)
-		h.consume(ld)
-		assert.EqualValues(t, 1, h.foreign.Load())
+		apply(w, ld)
+		assert.EqualValues(t, 1, w.foreign.Load())
 	}
 }
 
 func TestLinesOfLogsSwitchedOff(t *testing.T) {
 	c := newDefaultConfig()
 	c.LogLines.Enabled = false
-	h, err := newHub(c, component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
-	require.NoError(t, err)
-	h.consume(line(nvmlLine, nil))
-	changed, _, _, _ := h.judge(time.Now(), false, false)
+	w := newWatches(c, zap.NewNop())
+	apply(w, line(nvmlLine, nil))
+	changed := w.conclude(time.Now()).Findings
 	assert.Empty(t, changed)
 }
 
 // What can not be is said, and believed less.
 func TestLinesThatCanNotBe(t *testing.T) {
-	h, err := newHub(newDefaultConfig(), component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
-	require.NoError(t, err)
-	h.consume(line("on rank 3 found iteration 9 in the metadata while max iteration across the ranks is 7, replacing it with max iteration.", nil))
-	changed, _, _, _ := h.judge(time.Now(), false, false)
+	w := newWatches(newDefaultConfig(), zap.NewNop())
+	apply(w, line("on rank 3 found iteration 9 in the metadata while max iteration across the ranks is 7, replacing it with max iteration.", nil))
+	changed := w.conclude(time.Now()).Findings
 	require.Len(t, changed, 1)
 	assert.Equal(t, []any{0.3, model.SeverityWarn}, []any{changed[0].Confidence, changed[0].Severity})
 }
 
 // A host whose log says that ranks of its job differ is not called the place.
 func TestWhoSaysItIsNotWhoIsWrong(t *testing.T) {
-	h, err := newHub(newDefaultConfig(), component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
-	require.NoError(t, err)
-	h.consume(line("NCCL WARN Mismatched NCCL version detected : rank 0 version 22703 rank 8 version 22602", map[string]string{"lockstep.job.id": "j", "host.name": "n"}))
-	changed, _, _, _ := h.judge(time.Now(), false, false)
+	w := newWatches(newDefaultConfig(), zap.NewNop())
+	apply(w, line("NCCL WARN Mismatched NCCL version detected : rank 0 version 22703 rank 8 version 22602", map[string]string{"lockstep.job.id": "j", "host.name": "n"}))
+	changed := w.conclude(time.Now()).Findings
 	require.Len(t, changed, 1)
 	assert.Empty(t, changed[0].Host)
 	assert.Contains(t, report.Sentence(&changed[0]), "job j: ")

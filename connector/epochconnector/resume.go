@@ -5,11 +5,7 @@ package epochconnector
 import (
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog"
-
 	"github.com/lockstep-otel/lockstep/internal/epoch/resume"
-	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
 )
 
 // ResumeConfig is about what ranks have loaded as they resume.
@@ -31,13 +27,4 @@ func newDefaultResumeConfig() ResumeConfig {
 func (c *Config) resume() resume.Config {
 	r := &c.Resume
 	return resume.Config{Silent: r.Silent, Incarnations: r.MaxIncarnations, Ranks: r.MaxRanks, Bytes: c.maxBytes() / 8, MaxEpisodes: c.MaxFindings}
-}
-
-// takeResume takes what a rank says that it has loaded.
-func (h *hub) takeResume(of pcommon.Resource, lr plog.LogRecord, now time.Time) error {
-	v, _, err := resumemap.FromLog(of, lr)
-	if err == nil {
-		h.resume.Observe(&v, now)
-	}
-	return err
 }

@@ -11,13 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/ptrace"
-
-	"github.com/lockstep-otel/lockstep/internal/epoch/watch"
 )
 
 func TestASaveIsASpan(t *testing.T) {
@@ -56,14 +51,13 @@ func TestFindingsGoFirst(t *testing.T) {
 		})
 		require.NoError(t, err)
 		r = newRig(t, logs)
-		next, err := consumer.NewTraces(func(ctx context.Context, _ ptrace.Traces) error {
+		holds := func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
-		})
-		require.NoError(t, err)
+		}
 		r.tell(t, 10, 10, 10)
 		r.pass(t, time.Minute)
-		r.faces[0].(*face).handle.Value.traces = []consumer.Traces{next}
+		r.refuses.Store(&holds)
 		r.tell(t, 20, 20, 0)
 		r.pass(t, time.Minute)
 		r.tell(t, 20, 20, 20)
@@ -76,13 +70,24 @@ func TestFindingsGoFirst(t *testing.T) {
 	})
 }
 
-func TestSpansThatAreRefused(t *testing.T) {
-	h, err := newHub(newDefaultConfig(), component.MustNewID("epoch"), componenttest.NewNopTelemetrySettings())
-	require.NoError(t, err)
-	next, err := consumer.NewTraces(func(context.Context, ptrace.Traces) error { return errors.New("full") })
-	require.NoError(t, err)
-	h.traces = append(h.traces, next)
-	td := h.saves([]watch.Span{{Job: "j", Save: 1}, {Job: "j", Save: 2}})
-	require.Error(t, h.sendSaves(t.Context(), td))
-	assert.EqualValues(t, 2, h.spansRefused.Load())
+// Spans of saves that are refused are sent again.
+func TestSpans_Refused_AreSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.tell(t, 10, 10, 10)
+		r.pass(t, time.Minute)
+		before, lost := r.traces.SpanCount(), r.counter(t, "spans_lost")
+		full := func(context.Context) error { return errors.New("full") }
+		r.refuses.Store(&full)
+		r.tell(t, 20, 20, 0)
+		r.pass(t, time.Minute)
+		r.tell(t, 20, 20, 20)
+		r.pass(t, time.Minute)
+		require.Equal(t, before, r.traces.SpanCount())
+		r.refuses.Store(nil)
+		r.pass(t, time.Minute)
+		assert.Greater(t, r.traces.SpanCount(), before)
+		assert.Equal(t, lost, r.counter(t, "spans_lost"))
+		r.stop(t)
+	})
 }

@@ -29,6 +29,7 @@ type TelemetryBuilder struct {
 	mu                                   sync.Mutex
 	registrations                        []metric.Registration
 	ConnectorEpochBytesHeld              metric.Int64ObservableUpDownCounter
+	ConnectorEpochFindingsLost           metric.Int64ObservableCounter
 	ConnectorEpochFindingsOpened         metric.Int64ObservableCounter
 	ConnectorEpochFindingsRefused        metric.Int64ObservableCounter
 	ConnectorEpochFindingsWithheld       metric.Int64ObservableCounter
@@ -79,6 +80,21 @@ func (builder *TelemetryBuilder) RegisterConnectorEpochBytesHeldCallback(cb metr
 		cb(ctx, &observerInt64{inst: builder.ConnectorEpochBytesHeld, obs: o})
 		return nil
 	}, builder.ConnectorEpochBytesHeld)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterConnectorEpochFindingsLostCallback sets callback for observable ConnectorEpochFindingsLost metric.
+func (builder *TelemetryBuilder) RegisterConnectorEpochFindingsLostCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorEpochFindingsLost, obs: o})
+		return nil
+	}, builder.ConnectorEpochFindingsLost)
 	if err != nil {
 		return err
 	}
@@ -570,6 +586,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_epoch_bytes_held",
 		metric.WithDescription("About how many bytes are held of saves, nodes, jobs and ranks; max_memory_mib bounds them. [Alpha]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorEpochFindingsLost, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_epoch_findings_lost",
+		metric.WithDescription("Findings that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]"),
+		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochFindingsOpened, err = builder.meter.Int64ObservableCounter(

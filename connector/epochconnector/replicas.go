@@ -7,11 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog"
-
 	"github.com/lockstep-otel/lockstep/internal/epoch/replica"
-	"github.com/lockstep-otel/lockstep/internal/otelmap/resumemap"
 )
 
 // ReplicasConfig is about what the parameters of replicas hash to.
@@ -47,13 +43,4 @@ func (c *ReplicasConfig) validate() error {
 func (c *Config) replicas() replica.Config {
 	r := &c.Replicas
 	return replica.Config{Silent: r.Silent, Groups: r.MaxGroups, Ranks: r.MaxRanks, Bytes: c.maxBytes() / 8, MaxEpisodes: c.MaxFindings}
-}
-
-// takeFingerprint takes what a slice of a rank's parameters hashes to.
-func (h *hub) takeFingerprint(of pcommon.Resource, lr plog.LogRecord, now time.Time) error {
-	v, _, err := resumemap.FingerprintFromLog(of, lr)
-	if err == nil {
-		h.replicas.Observe(&v, now)
-	}
-	return err
 }
