@@ -5,7 +5,9 @@ package findingsconnector
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -205,30 +207,49 @@ func TestForeignRecordsGoNowhere(t *testing.T) {
 	assert.Empty(t, r.traces.AllTraces())
 }
 
-// One consumer that fails costs the others nothing; the error says not to
-// repeat, since a repetition would be a duplicate.
-func TestRefusalIsPermanentAndCounted(t *testing.T) {
-	telemetry := componenttest.NewTelemetry()
-	r := &rig{}
-	set := connectortest.NewNopSettings(metadata.Type)
-	set.TelemetrySettings = telemetry.NewTelemetrySettings()
-	r.attach(t, NewFactory(), set, newDefaultConfig(), consumertest.NewErr(errors.New("no")))
-	closed := slowRank("a", 1, 7)
-	closed.Status = model.StatusClosed
-	err := r.faces[0].ConsumeLogs(context.Background(), otelmap.FindingsToLogs([]model.Finding{closed, closed}))
-	require.Error(t, err)
-	assert.True(t, consumererror.IsPermanent(err))
-	assert.Len(t, r.spanNames(), 1)
-
-	for name, want := range map[string]int64{
-		"otelcol_connector_findings_lost": 1, "otelcol_connector_findings_received": 2, "otelcol_connector_findings_duplicates": 1,
+// One consumer that refuses costs the others nothing, and the sender: the finding is sent again until it is
+// taken, or refused for good.
+func TestConsume_LogsRefuse_AreSentAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		lost int64
+		sent int
+	}{
+		"for now":  {errors.New("no"), 0, 1},
+		"for good": {consumererror.NewPermanent(errors.New("no")), 1, 0},
 	} {
-		m, err := telemetry.GetMetric(name)
-		require.NoError(t, err)
-		assert.Equal(t, want, sumOf(t, m), name)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				telemetry, r, set := componenttest.NewTelemetry(), &rig{}, connectortest.NewNopSettings(metadata.Type)
+				set.TelemetrySettings = telemetry.NewTelemetrySettings()
+				var takes atomic.Bool
+				next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+					if !takes.Load() {
+						return tc.err
+					}
+					return r.logs.ConsumeLogs(ctx, ld)
+				})
+				require.NoError(t, err)
+				r.attach(t, NewFactory(), set, newDefaultConfig(), next)
+				closed := slowRank("a", 1, 7)
+				closed.Status = model.StatusClosed
+				r.consume(t, closed, closed)
+				assert.Len(t, r.spanNames(), 1)
+				takes.Store(true)
+				time.Sleep(time.Minute)
+				assert.Len(t, r.findings(), tc.sent)
+				for name, want := range map[string]int64{
+					"otelcol_connector_findings_lost": tc.lost, "otelcol_connector_findings_received": 2, "otelcol_connector_findings_duplicates": 1,
+				} {
+					m, err := telemetry.GetMetric(name)
+					require.NoError(t, err)
+					assert.Equal(t, want, sumOf(t, m), name)
+				}
+				r.stop(t)
+				require.NoError(t, telemetry.Shutdown(context.Background()))
+			})
+		})
 	}
-	r.stop(t)
-	require.NoError(t, telemetry.Shutdown(context.Background()))
 }
 
 func TestStateLeavesWithTheLastShutdown(t *testing.T) {

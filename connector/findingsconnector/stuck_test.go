@@ -4,7 +4,6 @@ package findingsconnector
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
@@ -25,8 +25,10 @@ import (
 // the end of the collector.
 func TestConsume_LogsNeverReturn_SpansGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{}
-		r.attach(t, NewFactory(), connectortest.NewNopSettings(metadata.Type), newDefaultConfig(), delivertest.NewStuck(t))
+		r, telemetry, set := &rig{}, componenttest.NewTelemetry(), connectortest.NewNopSettings(metadata.Type)
+		defer func() { require.NoError(t, telemetry.Shutdown(context.Background())) }()
+		set.TelemetrySettings = telemetry.NewTelemetrySettings()
+		r.attach(t, NewFactory(), set, newDefaultConfig(), delivertest.NewStuck(t))
 		for _, f := range r.faces {
 			require.NoError(t, f.Start(t.Context(), componenttest.NewNopHost()))
 		}
@@ -42,13 +44,13 @@ func TestConsume_LogsNeverReturn_SpansGoOn(t *testing.T) {
 		assert.NotEmpty(t, r.metrics.AllMetrics())
 
 		began = time.Now()
-		h := r.faces[0].(*face).handle.Value
-		var err error
+		require.ErrorIs(t, r.faces[0].Shutdown(context.Background()), context.DeadlineExceeded)
+		lost, err := telemetry.GetMetric("otelcol_connector_findings_lost")
+		require.NoError(t, err)
+		assert.EqualValues(t, findings, lost.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 		for _, f := range r.faces {
-			err = errors.Join(err, f.Shutdown(context.Background()))
+			require.NoError(t, f.Shutdown(context.Background()))
 		}
-		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.LessOrEqual(t, time.Since(began), deliver.ShutdownLimit)
-		assert.EqualValues(t, findings, h.lost.Load())
 	})
 }
