@@ -5,7 +5,9 @@ package stragglerconnector
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -18,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -199,15 +202,17 @@ func TestDivergenceIsOfTheLifeThatRuns(t *testing.T) {
 }
 
 func TestDivergenceOfAJobThatEndedExpires(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.FlushInterval, c.SeriesExpiration = time.Hour, time.Minute })
-	r.life(t, "inc", 3*ms)
-	h := r.faces[0].(*face).handle.Value
-	h.tick(time.Now())
-	require.Len(t, r.divergence(), world)
-	r.metrics.Reset()
-	h.tick(time.Now().Add(2 * time.Minute))
-	assert.Empty(t, r.metrics.AllMetrics(), "no series is left")
-	r.stop(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.FlushInterval, c.SeriesExpiration = 30*time.Second, time.Minute })
+		r.life(t, "inc", 3*ms)
+		time.Sleep(31 * time.Second)
+		require.Len(t, r.divergence(), world)
+		time.Sleep(time.Minute)
+		r.metrics.Reset()
+		time.Sleep(time.Minute)
+		assert.Empty(t, r.metrics.AllMetrics(), "no series is left")
+		r.stop(t)
+	})
 }
 
 func TestFindingEvent(t *testing.T) {
@@ -320,34 +325,66 @@ func TestDeadlineClosesAStep(t *testing.T) {
 	r.stop(t)
 }
 
-func TestRefusalIsPermanentAndCounted(t *testing.T) {
-	telemetry := componenttest.NewTelemetry()
-	r := &rig{}
-	set := connectortest.NewNopSettings(metadata.Type)
+// A refused finding is no matter of the sender: it is sent until it is taken. One consumer that refuses costs
+// the others nothing.
+func TestConsume_LogsRefuse_AreSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		telemetry, r, set := componenttest.NewTelemetry(), &rig{}, connectortest.NewNopSettings(metadata.Type)
+		set.TelemetrySettings = telemetry.NewTelemetrySettings()
+		var takes atomic.Bool
+		next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+			if !takes.Load() {
+				return errors.New("no")
+			}
+			return r.logs.ConsumeLogs(ctx, ld)
+		})
+		require.NoError(t, err)
+		r.attach(t, set, newDefaultConfig(), next)
+		r.start(t, componenttest.NewNopHost())
+		r.run(t, 6)
+		assert.Empty(t, r.findings())
+		assert.NotEmpty(t, r.metrics.AllMetrics())
+		assert.NotZero(t, r.traces.SpanCount())
+		takes.Store(true)
+		time.Sleep(time.Minute)
+		assert.NotEmpty(t, r.findings())
+		for name, want := range map[string]int64{"findings_lost": 0, "steps_analysed": 6, "unread": 0} {
+			assert.Equal(t, want, counted(t, telemetry, name), name)
+		}
+		r.stop(t)
+		require.NoError(t, telemetry.Shutdown(context.Background()))
+	})
+}
+
+// A step trace that is refused is lost, and the sender gets to know. The same spans again would be
+// duplicates, so the error is permanent.
+func TestConsume_StepTracesRefused_ErrorIsPermanent(t *testing.T) {
+	telemetry, set := componenttest.NewTelemetry(), connectortest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = telemetry.NewTelemetrySettings()
-	r.attach(t, set, newDefaultConfig(), consumertest.NewErr(errors.New("no")))
+	toTraces, err := NewFactory().CreateTracesToTraces(t.Context(), set, newDefaultConfig(), consumertest.NewErr(errors.New("no")))
+	require.NoError(t, err)
+	require.NoError(t, toTraces.Start(t.Context(), componenttest.NewNopHost()))
 	var refused error
 	for n := range int64(6) {
 		for _, td := range step(n, true) {
-			refused = errors.Join(refused, r.faces[0].ConsumeTraces(context.Background(), td))
+			refused = errors.Join(refused, toTraces.ConsumeTraces(t.Context(), td))
 		}
 	}
 	require.Error(t, refused)
 	assert.True(t, consumererror.IsPermanent(refused))
-	assert.NotEmpty(t, r.metrics.AllMetrics(), "one consumer that fails costs the others nothing")
-
-	for name, check := range map[string]func(int64) bool{
-		"otelcol_connector_straggler_findings_lost":  func(n int64) bool { return n >= 1 },
-		"otelcol_connector_straggler_steps_analysed": func(n int64) bool { return n == 6 },
-		"otelcol_connector_straggler_unread":         func(n int64) bool { return n == 0 },
-	} {
-		m, err := telemetry.GetMetric(name)
-		require.NoError(t, err)
-		assert.True(t, check(m.Data.(metricdata.Sum[int64]).DataPoints[0].Value), name)
+	assert.Positive(t, counted(t, telemetry, "story_spans_lost"))
+	for _, td := range step(6, false) {
+		require.NoError(t, toTraces.ConsumeTraces(t.Context(), td))
 	}
-	require.Error(t, r.faces[0].Shutdown(context.Background()), "the last word is refused as well, and said to be")
-	r.stop(t)
+	require.Error(t, toTraces.Shutdown(t.Context()), "the last ones are refused as well")
 	require.NoError(t, telemetry.Shutdown(context.Background()))
+}
+
+func counted(t *testing.T, telemetry *componenttest.Telemetry, name string) int64 {
+	t.Helper()
+	m, err := telemetry.GetMetric("otelcol_connector_straggler_" + name)
+	require.NoError(t, err)
+	return m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
 }
 
 func TestForeignSpansAreCounted(t *testing.T) {

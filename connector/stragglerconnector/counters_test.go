@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/straggler"
@@ -21,14 +21,17 @@ import (
 func TestAllThatTheEngineCountsIsInTheTelemetry(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
-	c, err := newHub(newDefaultConfig(), component.NewID(metadata.Type), telemetry.NewTelemetrySettings())
+	c := newSteps(newDefaultConfig(), zap.NewNop())
+	builder, err := metadata.NewTelemetryBuilder(telemetry.NewTelemetrySettings())
 	require.NoError(t, err)
+	t.Cleanup(builder.Shutdown)
+	require.NoError(t, c.observe(builder))
 	var stats straggler.Stats
 	fields := reflect.ValueOf(&stats).Elem()
 	for i := range fields.NumField() {
 		fields.Field(i).SetInt(int64(i + 1))
 	}
-	c.seen.Store(&snapshot{engine: stats})
+	c.seen.Store(&seen{engine: stats})
 
 	var all metricdata.ResourceMetrics
 	require.NoError(t, telemetry.Reader.Collect(t.Context(), &all))

@@ -3,60 +3,50 @@
 package stragglerconnector
 
 import (
-	"context"
-	"errors"
-
-	"go.opentelemetry.io/otel/metric"
+	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
 // observe registers the counters of the component's own telemetry.
-func (h *hub) observe() error {
-	t := h.telemetry
-	var errs []error
-	for _, c := range []struct {
-		register func(metric.Int64Callback) error
-		value    func(*snapshot) int64
-	}{
-		{t.RegisterConnectorStragglerBytesHeldCallback, func(s *snapshot) int64 { return s.bytes }},
-		{t.RegisterConnectorStragglerClockConflictsCallback, func(s *snapshot) int64 { return s.engine.ClockConflicts }},
-		{t.RegisterConnectorStragglerConclusionsDroppedCallback, func(s *snapshot) int64 { return s.engine.ConclusionsDropped }},
-		{t.RegisterConnectorStragglerDuplicateOpsCallback, func(s *snapshot) int64 { return s.engine.DuplicateOps }},
-		{t.RegisterConnectorStragglerFindingsLostCallback, func(*snapshot) int64 { return h.findingsLost.Load() }},
-		{t.RegisterConnectorStragglerFindingsWithheldCallback, func(s *snapshot) int64 { return s.engine.FindingsWithheld }},
-		{t.RegisterConnectorStragglerHostsContradictedCallback, func(s *snapshot) int64 { return s.engine.HostsContradicted }},
-		{t.RegisterConnectorStragglerJobsEvictedCallback, func(s *snapshot) int64 { return s.engine.JobsEvicted }},
-		{t.RegisterConnectorStragglerJudgeRefusedCallback, func(s *snapshot) int64 { return s.engine.JudgeRefused }},
-		{t.RegisterConnectorStragglerLateOpsCallback, func(s *snapshot) int64 { return s.engine.LateOps }},
-		{t.RegisterConnectorStragglerLaunchesContradictedCallback, func(s *snapshot) int64 { return s.engine.LaunchesContradicted }},
-		{t.RegisterConnectorStragglerOpsDroppedCallback, func(s *snapshot) int64 { return s.engine.OpsDropped }},
-		{t.RegisterConnectorStragglerOpsMiscountedCallback, func(s *snapshot) int64 { return s.engine.OpsMiscounted }},
-		{t.RegisterConnectorStragglerOpsOfTwinsCallback, func(s *snapshot) int64 { return s.engine.OpsOfTwins }},
-		{t.RegisterConnectorStragglerOpsUnsoundCallback, func(s *snapshot) int64 { return s.engine.OpsUnsound }},
-		{t.RegisterConnectorStragglerOpsWithoutRankCallback, func(s *snapshot) int64 { return s.engine.OpsWithoutRank }},
-		{t.RegisterConnectorStragglerOpsWithoutStepCallback, func(s *snapshot) int64 { return s.engine.OpsWithoutStep }},
-		{t.RegisterConnectorStragglerPlacesOverflowedCallback, func(s *snapshot) int64 { return s.engine.PlacesOverflowed }},
-		{t.RegisterConnectorStragglerRanksRefusedCallback, func(s *snapshot) int64 { return s.engine.RanksRefused }},
-		{t.RegisterConnectorStragglerStepsAnalysedCallback, func(s *snapshot) int64 { return s.steps }},
-		{t.RegisterConnectorStragglerStepsEvictedCallback, func(s *snapshot) int64 { return s.engine.StepsEvicted }},
-		{t.RegisterConnectorStragglerStepsForgottenCallback, func(s *snapshot) int64 { return s.engine.StepsForgotten }},
-		{t.RegisterConnectorStragglerStepsLargeCallback, func(s *snapshot) int64 { return s.engine.StepsLarge }},
-		{t.RegisterConnectorStragglerStepsOffUnitCallback, func(s *snapshot) int64 { return s.engine.StepsOffUnit }},
-		{t.RegisterConnectorStragglerStepsTooLargeToWalkCallback, func(s *snapshot) int64 { return s.engine.StepsTooLargeToWalk }},
-		{t.RegisterConnectorStragglerStepsBehindCallback, func(s *snapshot) int64 { return s.engine.StepsBehind }},
-		{t.RegisterConnectorStragglerStepsUnendedCallback, func(s *snapshot) int64 { return s.engine.StepsUnended }},
-		{t.RegisterConnectorStragglerStoryOpsDroppedCallback, func(s *snapshot) int64 { return s.opsDropped }},
-		{t.RegisterConnectorStragglerStoryOpsHeldCallback, func(s *snapshot) int64 { return s.opsHeld }},
-		{t.RegisterConnectorStragglerStorySpansLostCallback, func(*snapshot) int64 { return h.storySpansLost.Load() }},
-		{t.RegisterConnectorStragglerTextsCutCallback, func(s *snapshot) int64 { return s.textsCut }},
-		{t.RegisterConnectorStragglerUnmatchedOpsCallback, func(s *snapshot) int64 { return s.engine.UnmatchedOps }},
-		{t.RegisterConnectorStragglerUnreadCallback, func(s *snapshot) int64 { return s.unread }},
-		{t.RegisterConnectorStragglerWorldsCappedCallback, func(s *snapshot) int64 { return s.engine.WorldsCapped }},
-		{t.RegisterConnectorStragglerWorldsContradictedCallback, func(s *snapshot) int64 { return s.engine.WorldsContradicted }},
-	} {
-		errs = append(errs, c.register(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(c.value(h.seen.Load()))
-			return nil
-		}))
+func (s *steps) observe(t *metadata.TelemetryBuilder) error {
+	of := func(value func(*seen) int64) func() int64 {
+		return func() int64 { return value(s.seen.Load()) }
 	}
-	return errors.Join(errs...)
+	return hub.Observe(
+		hub.Counter{Register: t.RegisterConnectorStragglerBytesHeldCallback, Value: of(func(s *seen) int64 { return s.bytes })},
+		hub.Counter{Register: t.RegisterConnectorStragglerClockConflictsCallback, Value: of(func(s *seen) int64 { return s.engine.ClockConflicts })},
+		hub.Counter{Register: t.RegisterConnectorStragglerConclusionsDroppedCallback, Value: of(func(s *seen) int64 { return s.engine.ConclusionsDropped })},
+		hub.Counter{Register: t.RegisterConnectorStragglerDuplicateOpsCallback, Value: of(func(s *seen) int64 { return s.engine.DuplicateOps })},
+		hub.Counter{Register: t.RegisterConnectorStragglerFindingsLostCallback, Value: s.counts.EventsLost.Load},
+		hub.Counter{Register: t.RegisterConnectorStragglerFindingsWithheldCallback, Value: of(func(s *seen) int64 { return s.engine.FindingsWithheld })},
+		hub.Counter{Register: t.RegisterConnectorStragglerHostsContradictedCallback, Value: of(func(s *seen) int64 { return s.engine.HostsContradicted })},
+		hub.Counter{Register: t.RegisterConnectorStragglerJobsEvictedCallback, Value: of(func(s *seen) int64 { return s.engine.JobsEvicted })},
+		hub.Counter{Register: t.RegisterConnectorStragglerJudgeRefusedCallback, Value: of(func(s *seen) int64 { return s.engine.JudgeRefused })},
+		hub.Counter{Register: t.RegisterConnectorStragglerLateOpsCallback, Value: of(func(s *seen) int64 { return s.engine.LateOps })},
+		hub.Counter{Register: t.RegisterConnectorStragglerLaunchesContradictedCallback, Value: of(func(s *seen) int64 { return s.engine.LaunchesContradicted })},
+		hub.Counter{Register: t.RegisterConnectorStragglerOpsDroppedCallback, Value: of(func(s *seen) int64 { return s.engine.OpsDropped })},
+		hub.Counter{Register: t.RegisterConnectorStragglerOpsMiscountedCallback, Value: of(func(s *seen) int64 { return s.engine.OpsMiscounted })},
+		hub.Counter{Register: t.RegisterConnectorStragglerOpsOfTwinsCallback, Value: of(func(s *seen) int64 { return s.engine.OpsOfTwins })},
+		hub.Counter{Register: t.RegisterConnectorStragglerOpsUnsoundCallback, Value: of(func(s *seen) int64 { return s.engine.OpsUnsound })},
+		hub.Counter{Register: t.RegisterConnectorStragglerOpsWithoutRankCallback, Value: of(func(s *seen) int64 { return s.engine.OpsWithoutRank })},
+		hub.Counter{Register: t.RegisterConnectorStragglerOpsWithoutStepCallback, Value: of(func(s *seen) int64 { return s.engine.OpsWithoutStep })},
+		hub.Counter{Register: t.RegisterConnectorStragglerPlacesOverflowedCallback, Value: of(func(s *seen) int64 { return s.engine.PlacesOverflowed })},
+		hub.Counter{Register: t.RegisterConnectorStragglerRanksRefusedCallback, Value: of(func(s *seen) int64 { return s.engine.RanksRefused })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStepsAnalysedCallback, Value: of(func(s *seen) int64 { return s.analysed })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStepsEvictedCallback, Value: of(func(s *seen) int64 { return s.engine.StepsEvicted })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStepsForgottenCallback, Value: of(func(s *seen) int64 { return s.engine.StepsForgotten })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStepsLargeCallback, Value: of(func(s *seen) int64 { return s.engine.StepsLarge })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStepsOffUnitCallback, Value: of(func(s *seen) int64 { return s.engine.StepsOffUnit })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStepsTooLargeToWalkCallback, Value: of(func(s *seen) int64 { return s.engine.StepsTooLargeToWalk })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStepsBehindCallback, Value: of(func(s *seen) int64 { return s.engine.StepsBehind })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStepsUnendedCallback, Value: of(func(s *seen) int64 { return s.engine.StepsUnended })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStoryOpsDroppedCallback, Value: of(func(s *seen) int64 { return s.opsDropped })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStoryOpsHeldCallback, Value: of(func(s *seen) int64 { return s.opsHeld })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStorySpansLostCallback, Value: s.counts.SpansLost.Load},
+		hub.Counter{Register: t.RegisterConnectorStragglerTextsCutCallback, Value: s.textsCut.Load},
+		hub.Counter{Register: t.RegisterConnectorStragglerUnmatchedOpsCallback, Value: of(func(s *seen) int64 { return s.engine.UnmatchedOps })},
+		hub.Counter{Register: t.RegisterConnectorStragglerUnreadCallback, Value: s.unread.Load},
+		hub.Counter{Register: t.RegisterConnectorStragglerWorldsCappedCallback, Value: of(func(s *seen) int64 { return s.engine.WorldsCapped })},
+		hub.Counter{Register: t.RegisterConnectorStragglerWorldsContradictedCallback, Value: of(func(s *seen) int64 { return s.engine.WorldsContradicted })},
+	)
 }
