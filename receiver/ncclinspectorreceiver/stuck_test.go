@@ -4,7 +4,6 @@ package ncclinspectorreceiver
 
 import (
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,48 +34,49 @@ func TestShutdown_NextComponentNeverReturns_KeepsItsDeadline(t *testing.T) {
 	assert.EqualValues(t, 4, b.counter("operations_dropped"))
 }
 
-// A reader that is told to stop in the middle of a copy leaves the rest to the next run.
+// A reader that is told to stop in the middle of a copy leaves the rest to the next run, which reads it on although new
+// files are read from their ends.
 func TestShutdown_InACopyOfACutLog_NextRunReadsOn(t *testing.T) {
-	const before, all = 4, 2000 // the rest of the copy is longer than what is read at once
+	// The numbers have as many digits, so that the log that begins anew is as long as it was.
+	const first, read, last, anew = 1000, 4, 3000, 5000
 	d, path := &disk{}, logPath(t)
 	l := newLog(t, path)
 	entered, release := make(chan struct{}), make(chan struct{})
 	sink, inCopy := &consumertest.TracesSink{}, false
 	next, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
-		if sink.SpanCount() >= before && !inCopy {
+		if sink.SpanCount() >= read && !inCopy {
 			inCopy = true
 			close(entered)
-		}
-		if inCopy {
-			<-release
-			return io.ErrClosedPipe
+			<-release // until the reader is told to stop
 		}
 		return sink.ConsumeTraces(ctx, td)
 	})
 	require.NoError(t, err)
-	cfg := func() *Config {
+	cfg := func(startAt string) *Config {
 		cfg := withStorage(config(filepath.Dir(path)))
-		cfg.BatchOps = before
+		cfg.BatchOps, cfg.StartAt = read, startAt
 		return cfg
 	}
-	b := build(t, cfg(), next)
+	b := build(t, cfg(startBeginning), next)
 	b.begin(host{d})
-	l.write(lines(0, 0, before))
-	b.await(before)
-	require.Greater(t, len(lines(0, before, all)), 2*chunkBytes)
-	require.NoError(t, os.WriteFile(path+".old.log", []byte(lines(0, 0, all)), 0o600))
-	require.NoError(t, os.Truncate(path, 0))
+	l.write(lines(0, first, first+read))
+	b.await(read)
+	require.NoError(t, os.WriteFile(path+".old.log", []byte(lines(0, first, last)), 0o600))
+	_, err = l.f.WriteAt([]byte(lines(0, anew, anew+read)), 0)
+	require.NoError(t, err)
 	<-entered
 	time.AfterFunc(10*time.Millisecond, func() { close(release) })
 	b.stop()
-	b = start(t, cfg(), host{d})
-	b.await(all - before - 1)
+	delivered := sink.SpanCount()
+	require.Less(t, delivered, last-first, "the rest is longer than what is read at once")
+	b = start(t, cfg(startEnd), host{d})
+	want := last - first - delivered + read
+	require.Eventually(t, func() bool { return b.spans.SpanCount() >= want }, patience, time.Millisecond)
 	b.stop()
 	got := b.seqs()
-	for seq := int64(before); seq < all; seq++ {
-		assert.Positive(t, got[seq], "collective %d", seq)
-	}
-	assert.Zero(t, got[0], "it was delivered before")
+	assert.Len(t, got, want)
+	assert.Equal(t, want, b.spans.SpanCount(), "each once")
+	assert.Zero(t, got[first], "it was delivered before")
 }
 
 // What a run could not deliver at its end is the next run's, where a storage says how far it came.
