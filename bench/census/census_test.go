@@ -72,6 +72,12 @@ func TestCensus_ToyModule(t *testing.T) {
 			"internal/engine.names.byHand", "internal/engine.bounded.Files", "internal/engine.lengths.byHand",
 		}, groupsOf(mapFields(module, nil).bounded), "whether a map is empty is no limit, and a Room is no map")
 	})
+	t.Run("retries", func(t *testing.T) {
+		got := retries(module)
+		assert.Equal(t, []string{"receiver/toyreceiver.sender", "receiver/toyreceiver.untilTaken"}, groupsOf(got),
+			"neither a loop that waits for a source, nor one that gives each of a list once counts")
+		assert.Equal(t, "receiver/toyreceiver/retries.go:12", got[0].place)
+	})
 	t.Run("upward", func(t *testing.T) {
 		assert.ElementsMatch(t, []string{
 			"internal/report -> internal/engine", "internal/engine/deep -> receiver/toyreceiver",

@@ -357,6 +357,44 @@ import (
 	_ "example.com/toy/internal/model"
 )
 `,
+	"receiver/toyreceiver/retries.go": `package toyreceiver
+
+import "time"
+
+type sender struct {
+	consume func(int) error
+	delays  interface{ NextBackOff() time.Duration }
+	next    interface{ ConsumeLogs(int) error }
+}
+
+func (s *sender) send() {
+	for s.consume(1) != nil {
+		wait := s.delays.NextBackOff()
+		<-time.After(wait)
+	}
+}
+
+func untilTaken(s *sender) {
+	for range 3 {
+		if s.next.ConsumeLogs(1) == nil {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func poll(read func() bool) {
+	for read() {
+		time.Sleep(time.Second)
+	}
+}
+
+func each(s *sender, all []int) {
+	for _, n := range all {
+		_ = s.next.ConsumeLogs(n)
+	}
+}
+`,
 	"internal/engine/deep/deep.go": `package deep
 
 import _ "example.com/toy/receiver/toyreceiver"
