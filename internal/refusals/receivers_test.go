@@ -45,13 +45,16 @@ const every = 20 * time.Millisecond
 func receivers(t *testing.T) []subject {
 	t.Helper()
 	rings, dumps, lines, states := ring(t), dumpFiles, inspectorLog, "receiver_nccl_ras_events_"
+	const kept = ", storage"
 	return []subject{
 		{name: "rank_events", signal: "traces", dropped: "receiver_rank_events_operations_dropped", emitted: "receiver_rank_events_operations_emitted", open: rings("traces")},
 		{name: "rank_events", signal: "logs", dropped: "receiver_rank_events_events_dropped", open: rings("logs")},
+		{name: "rank_events" + kept, signal: "traces", keeps: true, dropped: "receiver_rank_events_operations_dropped", emitted: "receiver_rank_events_operations_emitted", open: storing(rings("traces"))},
 		{name: "flight_recorder", signal: "traces", dropped: "receiver_flight_recorder_operations_dropped", emitted: "receiver_flight_recorder_operations_emitted", open: dumps("traces")},
 		{name: "flight_recorder", signal: "logs", dropped: "receiver_flight_recorder_events_dropped", key: attributes("lockstep.rank"), open: dumps("logs")},
 		{name: "flight_recorder", signal: "metrics", rule: series, open: dumps("metrics")},
 		{name: "nccl_inspector", signal: "traces", dropped: "receiver_nccl_inspector_operations_dropped", emitted: "receiver_nccl_inspector_operations_emitted", open: lines("traces")},
+		{name: "nccl_inspector" + kept, signal: "traces", keeps: true, dropped: "receiver_nccl_inspector_operations_dropped", emitted: "receiver_nccl_inspector_operations_emitted", open: storing(lines("traces"))},
 		{name: "nccl_inspector", signal: "metrics", rule: series, open: lines("metrics")},
 		{name: "torch_trace", signal: "traces", dropped: "receiver_torch_trace_operations_dropped", emitted: "receiver_torch_trace_operations_emitted", open: profile},
 		{name: "checkpoint", signal: "logs", dropped: "receiver_checkpoint_observations_dropped", emitted: "receiver_checkpoint_observations_emitted", open: saves},
@@ -62,6 +65,27 @@ func receivers(t *testing.T) []subject {
 		{name: "owd_probe", signal: "logs", rule: lost, dropped: "receiver_owd_probe_edges_lost", emitted: "receiver_owd_probe_edges_emitted", open: mesh("logs")},
 		{name: "owd_probe", signal: "metrics", rule: series, open: mesh("metrics")},
 	}
+}
+
+// storing returns sources of which a storage keeps how far they were read.
+func storing(open func(*testing.T) func(*testing.T, *life)) func(*testing.T) func(*testing.T, *life) {
+	return func(t *testing.T) func(*testing.T, *life) {
+		t.Helper()
+		start, kept := open(t), newMemory()
+		return func(t *testing.T, l *life) {
+			t.Helper()
+			l.host = kept
+			start(t, l)
+		}
+	}
+}
+
+// storage names the storage of a life; nil where it has none.
+func (l *life) storage() *component.ID {
+	if len(l.host.GetExtensions()) == 0 {
+		return nil
+	}
+	return &storageID
 }
 
 // receive starts the receiver of one signal.
@@ -107,7 +131,7 @@ func ring(t *testing.T) func(signal string) func(*testing.T) func(*testing.T, *l
 				t.Helper()
 				f := rankeventsreceiver.NewFactory()
 				cfg := f.CreateDefaultConfig().(*rankeventsreceiver.Config)
-				cfg.Directory, cfg.PollInterval = dir, every
+				cfg.Directory, cfg.PollInterval, cfg.StorageID = dir, every, l.storage()
 				quickly(&cfg.RetryOnFailure)
 				l.receive(t, f, signal, cfg)
 			}
@@ -167,6 +191,7 @@ func inspectorLog(signal string) func(*testing.T) func(*testing.T, *life) {
 			f := ncclinspectorreceiver.NewFactory()
 			cfg := f.CreateDefaultConfig().(*ncclinspectorreceiver.Config)
 			cfg.Include, cfg.JobID, cfg.PollInterval, cfg.WorldWait, cfg.StepWait = []string{path}, "job", every, 0, 0
+			cfg.StorageID = l.storage()
 			quickly(&cfg.RetryOnFailure)
 			l.receive(t, f, signal, cfg)
 		}

@@ -39,6 +39,8 @@ type subject struct {
 	// dropped and emitted are the counters of items, empty where there is none. Of series, refusals are counted
 	// by the collector's own metrics.
 	dropped, emitted string
+	// keeps: a storage keeps how far the source was read, so that what is dropped is not read again.
+	keeps bool
 	// key tells log records apart, the same in each life of a source; nil takes the body.
 	key func(plog.LogRecord) string
 	// open makes a source, and returns how to start the component on it: each call is a life of it.
@@ -48,6 +50,7 @@ type subject struct {
 // life is a component while it runs.
 type life struct {
 	next      delivertest.Consumer
+	host      component.Host
 	telemetry *componenttest.Telemetry
 	running   []component.Component
 }
@@ -55,7 +58,7 @@ type life struct {
 // begin starts a component on a source.
 func begin(t *testing.T, start func(*testing.T, *life), next delivertest.Consumer) *life {
 	t.Helper()
-	l := &life{next: next, telemetry: componenttest.NewTelemetry()}
+	l := &life{next: next, host: componenttest.NewNopHost(), telemetry: componenttest.NewTelemetry()}
 	t.Cleanup(func() { assert.NoError(t, l.telemetry.Shutdown(context.Background())) })
 	start(t, l)
 	return l
@@ -64,7 +67,7 @@ func begin(t *testing.T, start func(*testing.T, *life), next delivertest.Consume
 func (l *life) run(t *testing.T, c component.Component, err error) {
 	t.Helper()
 	require.NoError(t, err)
-	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, c.Start(t.Context(), l.host))
 	l.running = append(l.running, c)
 }
 

@@ -155,7 +155,7 @@ func (s *subject) outcome(t *testing.T, m *mode, all map[string]int) string {
 		assert.True(t, m.busy || dropped == 0, "got %d dropped; want none", dropped)
 		return "arrives"
 	}
-	return s.missed(t, start, missing, dropped)
+	return s.missed(t, m, start, missing, dropped)
 }
 
 // await waits until the component has met what the next component does.
@@ -203,12 +203,16 @@ func (s *subject) balance(t *testing.T, m *mode, n *next, l *life) {
 }
 
 // missed is what becomes of what never arrived: it is counted, or the next collector reads it again.
-func (s *subject) missed(t *testing.T, start func(*testing.T, *life), missing map[string]int, dropped int) string {
+func (s *subject) missed(t *testing.T, m *mode, start func(*testing.T, *life), missing map[string]int, dropped int) string {
 	t.Helper()
 	counted := dropped >= len(missing)
 	taken := delivertest.NewNext(delivertest.Takes)
 	l := begin(t, start, taken)
-	again := assert.Eventually(t, func() bool { return len(without(missing, s.keys(taken))) == 0 }, patience, every/4, "the source still has it")
+	wait := patience
+	if s.keeps && !m.late { // it was read, and the place behind it is kept
+		wait = calm
+	}
+	again := arrives(func() bool { return len(without(missing, s.keys(taken))) == 0 }, wait)
 	require.NoError(t, l.stop(t))
 	assert.True(t, counted || again, "lost silently: got %d of %d counted", dropped, len(missing))
 	var out []string
@@ -219,6 +223,16 @@ func (s *subject) missed(t *testing.T, start func(*testing.T, *life), missing ma
 		out = append(out, "the next collector reads it again")
 	}
 	return strings.Join(out, "; ")
+}
+
+// arrives reports whether something comes true before a time is over.
+func arrives(is func() bool, wait time.Duration) bool {
+	for began := time.Now(); time.Since(began) < wait; time.Sleep(every / 4) {
+		if is() {
+			return true
+		}
+	}
+	return is()
 }
 
 func without(all, taken map[string]int) map[string]int {
