@@ -458,13 +458,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncFindingsForgotten, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_findings_forgotten",
-		metric.WithDescription("Findings that the next component refused, and for which there was no room to be told again. [Alpha]"),
+		metric.WithDescription("Findings that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]"),
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncFindingsLost, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_findings_lost",
-		metric.WithDescription("Findings that the consumer refused; what stands, and what is closed, is told again. [Alpha]"),
+		metric.WithDescription("Findings that the next component refused, each time. They are sent again. [Alpha]"),
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
@@ -488,7 +488,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncInboxDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_inbox_dropped",
-		metric.WithDescription("States, events and batches that came while a job was judged and found no room to wait. [Alpha]"),
+		metric.WithDescription("Batches that came while a job was judged and found no room to wait. The sender is asked to send them again. [Alpha]"),
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)

@@ -72,7 +72,7 @@ func AssertEqualConnectorDesyncCommsRefused(t *testing.T, tt *componenttest.Tele
 func AssertEqualConnectorDesyncFindingsForgotten(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_findings_forgotten",
-		Description: "Findings that the next component refused, and for which there was no room to be told again. [Alpha]",
+		Description: "Findings that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]",
 		Unit:        "{finding}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualConnectorDesyncFindingsForgotten(t *testing.T, tt *componenttest
 func AssertEqualConnectorDesyncFindingsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_findings_lost",
-		Description: "Findings that the consumer refused; what stands, and what is closed, is told again. [Alpha]",
+		Description: "Findings that the next component refused, each time. They are sent again. [Alpha]",
 		Unit:        "{finding}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -152,7 +152,7 @@ func AssertEqualConnectorDesyncGapsHurried(t *testing.T, tt *componenttest.Telem
 func AssertEqualConnectorDesyncInboxDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_inbox_dropped",
-		Description: "States, events and batches that came while a job was judged and found no room to wait. [Alpha]",
+		Description: "Batches that came while a job was judged and found no room to wait. The sender is asked to send them again. [Alpha]",
 		Unit:        "{item}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -602,7 +602,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochFindingsRefused, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_findings_refused",
-		metric.WithDescription("Findings that the consumer refused. They are told again. [Alpha]"),
+		metric.WithDescription("Findings that the next component refused, each time. They are sent again. [Alpha]"),
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
@@ -764,7 +764,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochSpansLost, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_spans_lost",
-		metric.WithDescription("Saves that became whole and have no span, because nobody saw their beginning, or the consumer refused it. [Alpha]"),
+		metric.WithDescription("Saves that became whole and have no span, because nobody saw their beginning, or because the span was dropped. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

@@ -72,7 +72,7 @@ func AssertEqualConnectorEpochFindingsOpened(t *testing.T, tt *componenttest.Tel
 func AssertEqualConnectorEpochFindingsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_epoch_findings_refused",
-		Description: "Findings that the consumer refused. They are told again. [Alpha]",
+		Description: "Findings that the next component refused, each time. They are sent again. [Alpha]",
 		Unit:        "{finding}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -500,7 +500,7 @@ func AssertEqualConnectorEpochSavesLeft(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualConnectorEpochSpansLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_epoch_spans_lost",
-		Description: "Saves that became whole and have no span, because nobody saw their beginning, or the consumer refused it. [Alpha]",
+		Description: "Saves that became whole and have no span, because nobody saw their beginning, or because the span was dropped. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -290,7 +290,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorFindingsLost, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_findings_lost",
-		metric.WithDescription("Changes of findings that a consumer refused, counted once per refusing consumer. [Alpha]"),
+		metric.WithDescription("Findings and their spans that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]"),
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)

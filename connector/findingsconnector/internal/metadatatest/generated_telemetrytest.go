@@ -136,7 +136,7 @@ func AssertEqualConnectorFindingsLate(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualConnectorFindingsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_findings_lost",
-		Description: "Changes of findings that a consumer refused, counted once per refusing consumer. [Alpha]",
+		Description: "Findings and their spans that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]",
 		Unit:        "{finding}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -656,7 +656,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerFindingsLost, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_findings_lost",
-		metric.WithDescription("Changes of findings that a consumer refused, once per refusing consumer. [Alpha]"),
+		metric.WithDescription("Findings that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]"),
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
@@ -812,7 +812,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorStragglerStorySpansLost, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_story_spans_lost",
-		metric.WithDescription("Spans of stories that a consumer refused. [Alpha]"),
+		metric.WithDescription("Spans of step traces that the next component refused or did not take within a second. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

@@ -88,7 +88,7 @@ func AssertEqualConnectorStragglerDuplicateOps(t *testing.T, tt *componenttest.T
 func AssertEqualConnectorStragglerFindingsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_straggler_findings_lost",
-		Description: "Changes of findings that a consumer refused, once per refusing consumer. [Alpha]",
+		Description: "Findings that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]",
 		Unit:        "{finding}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -502,7 +502,7 @@ func AssertEqualConnectorStragglerStoryOpsHeld(t *testing.T, tt *componenttest.T
 func AssertEqualConnectorStragglerStorySpansLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_straggler_story_spans_lost",
-		Description: "Spans of stories that a consumer refused. [Alpha]",
+		Description: "Spans of step traces that the next component refused or did not take within a second. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
