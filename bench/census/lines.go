@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// lines of Go in a tree, of all its modules.
-type lines struct{ written, tests, generated int }
+// lines of Go in a tree, of all its modules. Those of connectors and receivers are among the written ones.
+type lines struct{ written, connectors, receivers, tests, generated int }
 
 var generatedHeader = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
@@ -48,5 +48,11 @@ func (n *lines) add(name string, text []byte) {
 		n.tests += count
 	default:
 		n.written += count
+		switch top, _, _ := strings.Cut(filepath.ToSlash(name), "/"); top {
+		case "connector":
+			n.connectors += count
+		case "receiver":
+			n.receivers += count
+		}
 	}
 }

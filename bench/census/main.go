@@ -75,10 +75,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 // census is what was counted in one tree.
 type census struct {
-	lives, parses, quantiles, retries, upward []count
-	maps                                      grown
-	evictions                                 evictions
-	lines                                     lines
+	lives, parses, quantiles, hubs, retries, upward []count
+	maps                                            grown
+	evictions                                       evictions
+	lines                                           lines
 }
 
 func take(ctx context.Context, dir string, why reasons) (*census, error) {
@@ -90,7 +90,7 @@ func take(ctx context.Context, dir string, why reasons) (*census, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &census{lives(t), parses(t), quantiles(t), retries(t), upward(t), mapFields(t, why.maps), evictsFrom(t, why.evictions), n}, nil
+	return &census{lives(t), parses(t), quantiles(t), hubs(t), retries(t), upward(t), mapFields(t, why.maps), evictsFrom(t, why.evictions), n}, nil
 }
 
 // takeBase counts a revision in a worktree, which it removes again.
@@ -140,9 +140,12 @@ var rows = []struct {
 	{"bounded maps whose length is compared by hand", func(c *census) int { return len(c.maps.bounded) }},
 	{"plain maps that functions evict from", func(c *census) int { return len(c.evictions.unexplained) + len(c.evictions.excused) }},
 	{"  without a reason in bench/census/evictions.txt", func(c *census) int { return len(c.evictions.unexplained) }},
+	{"what instances of connectors share: types", func(c *census) int { return len(c.hubs) }},
 	{"functions that retry a delivery", func(c *census) int { return len(c.retries) }},
 	{"imports that point up", func(c *census) int { return len(c.upward) }},
 	{"lines of Go, written by hand", func(c *census) int { return c.lines.written }},
+	{"  of connectors", func(c *census) int { return c.lines.connectors }},
+	{"  of receivers", func(c *census) int { return c.lines.receivers }},
 	{"  of tests", func(c *census) int { return c.lines.tests }},
 	{"  generated", func(c *census) int { return c.lines.generated }},
 }
@@ -213,6 +216,7 @@ func list(w io.Writer, c *census) {
 		{"bounded maps whose length is compared by hand", c.maps.bounded},
 		{"plain maps that functions evict from, without a reason", c.evictions.unexplained},
 		{"plain maps that functions evict from, with a reason", c.evictions.excused},
+		{"what instances of connectors share: types", c.hubs},
 		{"functions that retry a delivery", c.retries},
 		{"imports that point up", c.upward},
 	} {

@@ -350,6 +350,20 @@ func medianGenerated(v []float64) float64 { return v[0] }
 
 import _ "example.com/toy/internal/engine"
 `,
+	"internal/component/kit/kit.go": `package kit
+
+type Interval struct{ every int }
+`,
+	"connector/toyconnector/hub.go": `package toyconnector
+
+import "example.com/toy/internal/component/kit"
+
+type shared struct{ interval *kit.Interval }
+
+type config struct{ Interval int }
+
+type face struct{ shared *shared }
+`,
 	"receiver/toyreceiver/receiver.go": `package toyreceiver
 
 import (
