@@ -157,30 +157,37 @@ func (h *Hub) settle(ctx context.Context, d *deliveries) error {
 func (h *Hub) work() {
 	select {
 	case h.turn <- struct{}{}:
+		defer h.yield()
 		h.drain()
-		h.yield()
 	default:
 	}
 }
 
-// yield ends the turn. A goroutine goes on with what came since the inbox was emptied: a sender works for
-// itself and for those before it.
+// yield ends the turn. A goroutine goes on with what came since: a sender works for itself and for those
+// before it.
 func (h *Hub) yield() {
 	<-h.turn
-	if !h.inbox.empty() {
+	if h.inbox.len() > 0 {
 		go h.work()
 	}
 }
 
-// drain has the engine use what waits; the caller has the turn.
+// drain has the engine use what waits by now; the caller has the turn.
 func (h *Hub) drain() {
-	for _, w := range h.inbox.take() {
-		now := time.Now()
-		out := &Output{}
-		h.use(func() { *out = w.input.Apply(now) })
-		w.sent = h.emit(out, now, out.Measured)
-		close(w.used)
+	for range h.inbox.len() {
+		if w := h.inbox.first(); w != nil {
+			h.apply(w)
+		}
 	}
+}
+
+// apply has the engine use a batch. An engine that panics takes no other batch along.
+func (h *Hub) apply(w *waiting) {
+	defer close(w.used)
+	now, out := time.Now(), &Output{}
+	w.sent.of = out
+	h.use(func() { *out = w.input.Apply(now) })
+	w.sent = h.emit(out, now, out.Measured)
 }
 
 // use calls the engine, and publishes its counters.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,17 +80,27 @@ func (b *inbox) add(w *waiting) (room <-chan struct{}) {
 	return nil
 }
 
-// take returns what waits, in order.
-func (b *inbox) take() []*waiting {
+// first takes out the batch that came first; nil where none waits.
+func (b *inbox) first() *waiting {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := b.batches
-	b.batches, b.bytes = nil, 0
+	if len(b.batches) == 0 {
+		return nil
+	}
+	w := b.batches[0]
+	b.batches[0] = nil // what was used is not kept behind the slice
+	b.batches = b.batches[1:]
+	b.leave(w)
+	return w
+}
+
+// leave makes room for what a batch took; the caller holds the lock.
+func (b *inbox) leave(w *waiting) {
+	b.bytes -= w.input.Bytes + waitingBytes
 	if b.room != nil {
 		close(b.room)
 		b.room = nil
 	}
-	return all
 }
 
 // withdraw takes a batch out, and reports whether it was still in.
@@ -98,16 +109,16 @@ func (b *inbox) withdraw(w *waiting) bool {
 	defer b.mu.Unlock()
 	for i, other := range b.batches {
 		if other == w {
-			b.batches = append(b.batches[:i:i], b.batches[i+1:]...)
-			b.bytes -= w.input.Bytes + waitingBytes
+			b.batches = slices.Delete(b.batches, i, i+1)
+			b.leave(w)
 			return true
 		}
 	}
 	return false
 }
 
-func (b *inbox) empty() bool {
+func (b *inbox) len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.batches) == 0
+	return len(b.batches)
 }
