@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-otel/lockstep/receiver/owdprobereceiver/internal/metadata"
 )
 
-// maxWaiting is how many bytes of edges may wait for a next component that does not return: those of a
-// node with 64 neighbours for a minute.
+// maxWaiting is how many bytes of edges may wait for a next component that does not return: 4,096 edges or
+// more, as one takes up to 1 KiB.
 const maxWaiting = 4 << 20
 
 // outlets give edges and series to the next components from goroutines of their own, so that a next
