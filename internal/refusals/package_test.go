@@ -4,7 +4,6 @@ package refusals
 
 import (
 	"flag"
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -20,5 +19,5 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(os.Exit))
+	goleak.VerifyTestMain(m)
 }

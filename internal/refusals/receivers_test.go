@@ -304,7 +304,10 @@ func mesh(signal string) func(*testing.T) func(*testing.T, *life) {
 				cfg.Window, cfg.MetricsInterval, cfg.PairInterval = 5*every, every, 5*every
 				return cfg
 			}
-			other := begin(t, func(t *testing.T, l *life) { l.receive(t, f, "logs", config("b", b)) }, delivertest.NewNext(delivertest.Takes))
+			other := begin(t, func(t *testing.T, l *life) {
+				t.Helper()
+				l.receive(t, f, "logs", config("b", b))
+			}, delivertest.NewNext(delivertest.Takes))
 			l.running = other.running
 			l.receive(t, f, signal, config("a", a))
 		}

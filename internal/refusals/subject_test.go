@@ -20,14 +20,13 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
 )
 
-// rule is what a component does with what is refused.
+// rule is what a component does with what is refused. The zero value: it is given again, or its newest state is, until it
+// is taken.
 type rule int
 
 const (
-	// again: it is given again, or its newest state is, until it is taken.
-	again rule = iota
 	// lost: it cannot be made again. Others follow.
-	lost
+	lost rule = iota + 1
 	// series: the next ones have it.
 	series
 )

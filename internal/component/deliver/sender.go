@@ -42,7 +42,7 @@ type ReceiverConfig struct {
 }
 
 // NewReceiver returns how a receiver delivers.
-func NewReceiver(set receiver.Settings, cfg ReceiverConfig) (*Receiver, error) { //nolint:gocritic // settings go by value everywhere
+func NewReceiver(set receiver.Settings, cfg ReceiverConfig) (*Receiver, error) {
 	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: set.ID, Transport: cfg.Transport, LongLivedCtx: true, ReceiverCreateSettings: set,
 	})
