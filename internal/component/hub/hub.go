@@ -321,7 +321,7 @@ func (h *Hub) flush(ctx context.Context, o *output) (deliveries, error) {
 	if o == h.metrics {
 		o.await(ctx) // the last values go out in any case
 	}
-	return h.emit(out, now, out.Measured || o == h.metrics), nil
+	return h.emit(out, now, o == h.metrics), nil // series are sent once, as their output ends
 }
 
 func (h *Hub) end(ctx context.Context) error {
