@@ -226,7 +226,7 @@ func (h *Hub) conclude(now time.Time) (sent deliveries, due bool) {
 		h.use(func() { out.Findings = withOthers(out.Findings, e.Open(now)) })
 	}
 	due = now.Sub(h.flushed) >= e.FlushInterval
-	if due {
+	if due || out.Measured {
 		h.flushed = now
 	}
 	if due && e.Save == nil {
