@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -30,7 +31,8 @@ var again = configretry.BackOffConfig{
 	Enabled: true, InitialInterval: time.Second, Multiplier: 1.5, MaxInterval: 5 * time.Second,
 }
 
-// sender sends what build returns, n entries at first, until it is taken.
+// sender sends what build returns, at most n entries, until it is taken. left is n, or how many of them a
+// partial refusal named.
 type sender func(ctx context.Context, r deliver.Retry, n int, build func() []entry) (left int, err error)
 
 // outbox holds entries until the next component takes them. It sends them from a goroutine of its own, all
@@ -161,11 +163,10 @@ func (b *outbox) state(seq uint64) (changed <-chan struct{}, patience time.Durat
 func (b *outbox) run() {
 	for {
 		var batch []entry
-		n := b.next()
-		if n == 0 {
+		if !b.goOn() {
 			return
 		}
-		left, err := b.send(b.ctx, b.retry(&batch), n, func() []entry {
+		left, err := b.send(b.ctx, b.retry(&batch), math.MaxInt, func() []entry { // each attempt may have more
 			batch = b.batch()
 			return batch
 		})
@@ -173,19 +174,15 @@ func (b *outbox) run() {
 	}
 }
 
-// next returns how many entries are to be sent; 0 ends the sending.
-func (b *outbox) next() int {
+// goOn reports whether there is something to send; else the sending ends.
+func (b *outbox) goOn() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := b.pending.Len()
-	if b.ctx.Err() != nil {
-		n = 0
-	}
-	b.running = n > 0
+	b.running = b.pending.Len() > 0 && b.ctx.Err() == nil
 	if !b.running {
 		b.tell()
 	}
-	return n
+	return b.running
 }
 
 // batch returns all entries.
@@ -227,6 +224,7 @@ func (b *outbox) over(batch []entry, left int, err error) {
 		}
 	}
 	if err != nil {
+		left = min(left, len(batch))
 		b.counts.EventsRefused.Add(int64(left))
 		b.lost.Add(int64(left))
 		b.log.Error("The next component refused events for good", zap.Int("events", left), zap.Error(err))
