@@ -49,7 +49,7 @@ type Engine struct {
 	// Save keeps states before an output with findings is sent; the others are kept behind the flush. Nil:
 	// all states are kept before, so that a restart knows each finding that was sent.
 	Save func(context.Context, *States, *Output)
-	// Sent is called after an output was sent or refused.
+	// Sent is called after an output was sent or refused. It needs Wait: else no sender waits for that.
 	Sent func(context.Context, *States, *Output)
 
 	// Counts count what the hub does. The component's telemetry shows them.

@@ -113,7 +113,10 @@ func (h *Hub) consume(ctx context.Context, in Input) error {
 		return err
 	}
 	h.work()
-	if used, err := h.await(ctx, w); !used {
+	if !h.engine.Wait {
+		return nil
+	}
+	if err := h.await(ctx, w); err != nil {
 		return err
 	}
 	if err := h.settle(ctx, &w.sent); err != nil { // the engine has used the batch: the same again would be duplicates
@@ -122,26 +125,22 @@ func (h *Hub) consume(ctx context.Context, in Input) error {
 	return nil
 }
 
-// await reports whether the engine has used a batch. Where senders wait, it returns once that is so, or
-// takes the batch back when the sender gives up.
-func (h *Hub) await(ctx context.Context, w *waiting) (used bool, err error) {
+// await returns once the engine has used a batch, or takes it back when the sender gives up.
+func (h *Hub) await(ctx context.Context, w *waiting) error {
 	select {
 	case <-w.used:
-		return true, nil
+		return nil
 	default:
-	}
-	if !h.engine.Wait {
-		return false, nil
 	}
 	select {
 	case <-w.used:
 	case <-ctx.Done():
 		if h.inbox.withdraw(w) {
-			return false, fmt.Errorf("wait for the analysis: %w", context.Cause(ctx))
+			return fmt.Errorf("wait for the analysis: %w", context.Cause(ctx))
 		}
 		<-w.used
 	}
-	return true, nil
+	return nil
 }
 
 // settle waits until what came of a use was taken or refused, and returns the refusal of step traces.

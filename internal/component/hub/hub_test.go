@@ -33,6 +33,7 @@ func TestInstances_OneConfiguration_ShareEngineAndOutputs(t *testing.T) {
 		for _, i := range []*instance{first, second} { // both get what their pipeline has
 			require.NoError(t, i.ConsumeLogs(t.Context(), batch("a1")))
 		}
+		synctest.Wait()
 		require.NoError(t, spans.ConsumeTraces(t.Context(), spanBatch("b1")))
 		synctest.Wait()
 		assert.Equal(t, []string{"a1", "b1"}, r.noted())

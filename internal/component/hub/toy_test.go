@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -202,6 +203,15 @@ func (r *rig) mustSend(names ...string) {
 	r.tb.Helper()
 	for _, name := range names {
 		require.NoError(r.tb, r.send(context.Background(), name))
+	}
+}
+
+// sendEach waits with each batch until nothing is under way.
+func (r *rig) sendEach(names ...string) {
+	r.tb.Helper()
+	for _, name := range names {
+		r.mustSend(name)
+		synctest.Wait()
 	}
 }
 

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
+)
+
+// againWithin is the longest pause between two attempts.
+const againWithin = 5 * time.Second
+
+// findingsRig is a rig with one output, for log events.
+func findingsRig(t *testing.T, answer delivertest.Answer) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.conclude = findings
+	r.logs = delivertest.NewNext(answer)
+	r.logsToLogs(r.logs)
+	r.begin()
+	return r
+}
+
+// refusing refuses while on.
+type refusing struct{ on atomic.Bool }
+
+func (f *refusing) answer(context.Context, int64) error {
+	if f.on.Load() {
+		return assert.AnError
+	}
+	return nil
+}
+
+func TestFindings_NextTakes_EachChangeIsSentOnceInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := findingsRig(t, delivertest.Takes)
+		r.sendEach("a1 b1", "a2", "a3 b2 a4", "-1 -2")
+		assert.Equal(t, []string{"a1 b1", "a2", "a3 b2 a4", "-1 -2"}, delivered(r.logs))
+		time.Sleep(time.Minute)
+		assert.Len(t, delivered(r.logs), 4, "once")
+		assert.Zero(t, r.counts.EventsRefused.Load())
+		assert.Zero(t, r.counts.EventsLost.Load())
+		r.stop()
+	})
+}
+
+// A next component that takes its time gets each change, too, in fewer calls.
+func TestFindings_NextIsSlow_EachChangeIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := findingsRig(t, delivertest.TakesAfter(time.Minute))
+		r.sendEach("a1", "a2", "b1 a3", "-1", "a4")
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		assert.Equal(t, []string{"a1", "a2 b1 a3 -1 a4"}, delivered(r.logs))
+		r.stop()
+	})
+}
+
+// The newest revision of each finding is kept, the closed ones too, and sent again.
+func TestFindings_NextRefuses_NewestOfEachIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := &refusing{}
+		refuse.on.Store(true)
+		r := findingsRig(t, refuse.answer)
+		r.mustSend("a1 b1 -1")
+		time.Sleep(time.Minute)
+		r.mustSend("a2", "c1", "-2", "a3", "a4 c2")
+		time.Sleep(time.Minute)
+		assert.Empty(t, delivered(r.logs))
+		assert.Positive(t, r.counts.EventsRefused.Load())
+		refuse.on.Store(false)
+		time.Sleep(againWithin)
+		synctest.Wait()
+		assert.Equal(t, []string{"b1 -1 -2 a4 c2"}, delivered(r.logs), "in the order of their revisions")
+		r.sendEach("a5", "a6")
+		assert.Equal(t, []string{"b1 -1 -2 a4 c2", "a5", "a6"}, delivered(r.logs), "once")
+		assert.Zero(t, r.counts.EventsLost.Load())
+		r.stop()
+	})
+}
+
+// A revision that comes while the one before is refused, is sent after it or in its place.
+func TestFindings_RevisionDuringCall_IsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := findingsRig(t, func(_ context.Context, call int64) error {
+			time.Sleep(time.Second)
+			if call == 1 {
+				return assert.AnError
+			}
+			return nil
+		})
+		r.sendEach("a1")
+		r.mustSend("a2", "b1")
+		time.Sleep(time.Minute)
+		r.mustSend("a3")
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"a1 a2 b1", "a3"}, delivered(r.logs))
+		assert.Equal(t, int64(1), r.counts.EventsRefused.Load())
+		r.stop()
+	})
+}
+
+func TestFindings_RefusedForGood_AreLostOnce(t *testing.T) {
+	for name, answer := range map[string]delivertest.Answer{
+		"permanent": delivertest.Refuses(1, consumererror.NewPermanent(assert.AnError)),
+		"panic": func(_ context.Context, call int64) error {
+			if call == 1 {
+				panic("a bug")
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := findingsRig(t, answer)
+				r.mustSend("a1 b1")
+				synctest.Wait()
+				assert.Equal(t, int64(2), r.counts.EventsLost.Load())
+				assert.Equal(t, int64(2), r.counts.EventsRefused.Load())
+				logged := r.log.FilterMessage("The next component refused events for good").All()
+				require.Len(t, logged, 1)
+				assert.Equal(t, zapcore.ErrorLevel, logged[0].Level)
+				assert.Equal(t, int64(2), logged[0].ContextMap()["events"])
+				r.mustSend("a2")
+				time.Sleep(time.Minute)
+				assert.Equal(t, []string{"a2"}, delivered(r.logs))
+				r.stop()
+				assert.Equal(t, int64(2), r.counts.EventsLost.Load())
+			})
+		})
+	}
+}
+
+// partly refuses the records after the first of the first call, as an exporter does that knows what it sent.
+type partly struct {
+	consumer.Logs
+	permanent bool
+	calls     []string
+}
+
+func (p *partly) ConsumeLogs(_ context.Context, ld plog.Logs) error {
+	p.calls = append(p.calls, textOf(ld))
+	if len(p.calls) > 1 {
+		return nil
+	}
+	first := true
+	for _, rl := range ld.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			sl.LogRecords().RemoveIf(func(plog.LogRecord) bool { was := first; first = false; return was })
+		}
+	}
+	err := consumererror.NewLogs(assert.AnError, ld)
+	if p.permanent {
+		return consumererror.NewPermanent(err)
+	}
+	return err
+}
+
+func TestFindings_PartIsRefused_OnlyThatIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = findings
+		next := &partly{Logs: r.logs}
+		r.logsToLogs(next)
+		r.begin()
+		r.mustSend("a1 b1 c1")
+		synctest.Wait()
+		r.mustSend("b2 d1")
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"a1 b1 c1", "b1 c1", "b2 d1"}, next.calls)
+		assert.Zero(t, r.counts.EventsLost.Load())
+		r.stop()
+	})
+}
+
+func TestFindings_PartIsRefusedForGood_OnlyThatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = findings
+		next := &partly{Logs: r.logs, permanent: true}
+		r.logsToLogs(next)
+		r.begin()
+		r.mustSend("a1 b1 c1")
+		time.Sleep(time.Minute)
+		r.mustSend("b2")
+		r.stop()
+		assert.Equal(t, []string{"a1 b1 c1", "b2"}, next.calls)
+		assert.Equal(t, int64(2), r.counts.EventsLost.Load())
+	})
+}
+
+// Of records about one thing the last is sent again, and of spans the same.
+func TestRecordsAndSpans_NextRefuses_NewestOfEachIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := &refusing{}
+		refuse.on.Store(true)
+		r := newRig(t)
+		r.logs, r.traces = delivertest.NewNext(refuse.answer), delivertest.NewNext(refuse.answer)
+		r.conclude = func(name string) Output {
+			return Output{
+				Findings: findingsIn("a1"), FindingSpans: findingsIn("a1"),
+				Records: []Record{{Key: name[:1], Write: func(lr plog.LogRecord) { lr.Body().SetStr(name) }}},
+				Spans: []Spans{{Key: name[:1], Write: func(td ptrace.Traces) {
+					td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName(name)
+				}}},
+			}
+		}
+		r.logsToLogs(r.logs)
+		r.logsToTraces(r.traces)
+		r.begin()
+		r.mustSend("x1", "y1")
+		time.Sleep(time.Minute)
+		r.mustSend("x2")
+		refuse.on.Store(false)
+		time.Sleep(againWithin)
+		synctest.Wait()
+		assert.Equal(t, []string{"a1 y1 x2"}, delivered(r.logs))
+		assert.Equal(t, []string{"finding toy y1 x2"}, spansOf(r.traces))
+		r.mustSend("y2")
+		synctest.Wait()
+		assert.Equal(t, []string{"a1 y1 x2", "a1 y2"}, delivered(r.logs))
+		assert.Zero(t, r.counts.EventsLost.Load()+r.counts.SpansLost.Load())
+		r.stop()
+	})
+}
+
+// No pipeline takes the signal: nothing waits, and nothing counts as lost.
+func TestFindings_NoPipeline_AreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = func(string) Output { return Output{Findings: findingsIn("a1"), FindingSpans: findingsIn("a1")} }
+		r.logsToMetrics(r.metrics)
+		r.begin()
+		r.mustSend("x")
+		r.stop()
+		assert.Zero(t, r.counts.EventsLost.Load()+r.counts.SpansLost.Load())
+	})
+}
