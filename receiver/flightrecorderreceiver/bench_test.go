@@ -37,7 +37,7 @@ func BenchmarkNode(b *testing.B) {
 	tel := componenttest.NewTelemetry()
 	cfg := config(dir)
 	cfg.AllRanks = true
-	h, err := newHub(metadatatest.NewSettings(tel), cfg)
+	h, err := newCollector(metadatatest.NewSettings(tel), cfg)
 	require.NoError(b, err)
 	h.out.ctx = b.Context()
 	h.out.logsTo(consumertest.NewNop())

@@ -23,31 +23,31 @@ import (
 	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver/internal/metadatatest"
 )
 
-// silentHub is a hub of some folders, of which the first is silent from silence to answer, in its
+// silentCollector is a collector of some folders, of which the first is silent from silence to answer, in its
 // listing or in the reading of its files.
-type silentHub struct {
+type silentCollector struct {
 	*bench
 	silent, reading atomic.Bool
 	back            chan struct{}
 }
 
-func (s *silentHub) silence() { s.back = make(chan struct{}); s.silent.Store(true) }
+func (s *silentCollector) silence() { s.back = make(chan struct{}); s.silent.Store(true) }
 
-func (s *silentHub) answer() { s.silent.Store(false); close(s.back); synctest.Wait() }
+func (s *silentCollector) answer() { s.silent.Store(false); close(s.back); synctest.Wait() }
 
-func newSilentHub(t *testing.T, gone []string, here string) *silentHub {
+func newSilentCollector(t *testing.T, gone []string, here string) *silentCollector {
 	t.Helper()
 	cfg := config(append(gone, here)...)
 	cfg.Local, cfg.Settle = false, 0
 	require.NoError(t, cfg.Validate())
-	s := &silentHub{bench: &bench{tel: componenttest.NewTelemetry()}}
+	s := &silentCollector{bench: &bench{tel: componenttest.NewTelemetry()}}
 	set := metadatatest.NewSettings(s.tel)
 	var core zapcore.Core
 	core, s.said = observer.New(zapcore.WarnLevel)
 	set.Logger = zap.New(core)
-	h, err := newHub(set, cfg)
+	h, err := newCollector(set, cfg)
 	require.NoError(t, err)
-	h.out.ctx, s.hub = t.Context(), h
+	h.out.ctx, s.dumpCollector = t.Context(), h
 	wait := func(path string, reading bool) {
 		if s.silent.Load() && s.reading.Load() == reading && slices.Contains(gone, filepath.Dir(path)) {
 			<-s.back
@@ -75,7 +75,7 @@ func TestFoldersThatDoNotAnswer(t *testing.T) {
 	}
 	for _, reading := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSilentHub(t, gone, here)
+			s := newSilentCollector(t, gone, here)
 			s.reading.Store(reading)
 			s.silence()
 			began := time.Now()

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
-	kit "github.com/lockstep-otel/lockstep/internal/component/hub"
+	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver/internal/metadata"
 )
 
@@ -27,7 +27,7 @@ func NewFactory() receiver.Factory {
 
 // hubs are those in use, by configuration: the collector makes one receiver per signal, and
 // a dump must be read once.
-var hubs kit.Map[*Config, *hub]
+var collectors hub.Map[*Config, *dumpCollector]
 
 func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
 	return face(set, cfg, func(d *delivery) { d.logsTo(next) })
@@ -43,7 +43,7 @@ func createMetrics(_ context.Context, set receiver.Settings, cfg component.Confi
 
 func face(set receiver.Settings, cfg component.Config, attach func(*delivery)) (*dumpReceiver, error) {
 	c := cfg.(*Config)
-	h, err := hubs.Acquire(c, func() (*hub, error) { return newHub(set, c) })
+	h, err := collectors.Acquire(c, func() (*dumpCollector, error) { return newCollector(set, c) })
 	if err != nil {
 		return nil, fmt.Errorf("create reader of dumps: %w", err)
 	}
@@ -51,8 +51,8 @@ func face(set receiver.Settings, cfg component.Config, attach func(*delivery)) (
 	return &dumpReceiver{handle: h}, nil
 }
 
-// dumpReceiver is one signal's face of the hub.
-type dumpReceiver struct{ handle *kit.Handle[*hub] }
+// dumpReceiver is one signal's face of the collector.
+type dumpReceiver struct{ handle *hub.Handle[*dumpCollector] }
 
 // Start begins to watch; the first signal's call does.
 func (r *dumpReceiver) Start(ctx context.Context, host component.Host) error {

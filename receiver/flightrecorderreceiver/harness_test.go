@@ -37,7 +37,7 @@ const patience = 20 * time.Second
 
 // bench is a receiver with everything around it that a test looks at.
 type bench struct {
-	*hub
+	*dumpCollector
 	tel      *componenttest.Telemetry
 	said     *observer.ObservedLogs
 	logs     *consumertest.LogsSink
@@ -102,7 +102,7 @@ func (b *bench) faces(t *testing.T, set receiver.Settings, cfg *Config, next con
 	require.NoError(t, err)
 	m, err := f.CreateMetrics(t.Context(), set, cfg, b.metrics)
 	require.NoError(t, err)
-	b.hub = l.(*dumpReceiver).handle.Value
+	b.dumpCollector = l.(*dumpReceiver).handle.Value
 	return []life{l, tr, m}
 }
 

@@ -18,7 +18,7 @@ const requestFor = 20 * time.Second
 const fileClock = time.Second
 
 // askedFor is when a file was asked for; zero where it was not.
-func (h *hub) askedFor(written time.Time) (asked time.Time) {
+func (h *dumpCollector) askedFor(written time.Time) (asked time.Time) {
 	at := h.requested.Load()
 	if after := time.Duration(written.UnixNano() - at); at > 0 && after >= -fileClock && after < requestFor {
 		asked = time.Unix(0, at)
@@ -27,7 +27,7 @@ func (h *hub) askedFor(written time.Time) (asked time.Time) {
 }
 
 // identity returns who a rank of a job is.
-func (h *hub) identity(job string, rank int64, inFile bool) model.Rank {
+func (h *dumpCollector) identity(job string, rank int64, inFile bool) model.Rank {
 	name := h.cfg.JobName
 	if name == "" {
 		name = job
@@ -51,7 +51,7 @@ func (h *hub) identity(job string, rank int64, inFile bool) model.Rank {
 // state makes a rank's state of its dump. A dump that came by itself says that something
 // was wrong, and not when it was written; one that was asked for is of then, or of its newest operation: finding
 // names for its stacks takes seconds, in which a job that runs goes on.
-func (h *hub) state(dump *flightrecorder.Dump, s *source) model.RankState {
+func (h *dumpCollector) state(dump *flightrecorder.Dump, s *source) model.RankState {
 	state := dump.State(h.identity(s.job, s.rank, s.inFile), s.name, flightrecorder.StateOptions{})
 	if !s.asked.IsZero() {
 		state.Time = max(s.asked.UnixNano(), state.LastEnqueue)

@@ -36,7 +36,7 @@ const (
 )
 
 // look reads the files that are due.
-func (h *hub) look(now time.Time) {
+func (h *dumpCollector) look(now time.Time) {
 	l := h.list()
 	if l.Ignored > 0 {
 		h.telemetry.ReceiverFlightRecorderFilesIgnored.Add(h.out.ctx, int64(l.Ignored), reason(ignoredMaxFiles))
@@ -68,7 +68,7 @@ func (h *hub) look(now time.Time) {
 }
 
 // list looks for dumps. Of a pattern whose file system does not answer counts what it last told.
-func (h *hub) list() frwatch.Listing {
+func (h *dumpCollector) list() frwatch.Listing {
 	all := make([]frwatch.Listing, len(h.finder.Include))
 	var wait sync.WaitGroup
 	for i, pattern := range h.finder.Include {
@@ -91,7 +91,7 @@ func (h *hub) list() frwatch.Listing {
 }
 
 // of lists the dumps of one pattern, and why folders of it cannot be read.
-func (h *hub) of(pattern string) frwatch.Listing {
+func (h *dumpCollector) of(pattern string) frwatch.Listing {
 	l := h.finder.Of(pattern)
 	missing := health.Readable(pattern)
 	if errors.Is(missing, fs.ErrNotExist) {
@@ -113,7 +113,7 @@ func (h *hub) of(pattern string) frwatch.Listing {
 }
 
 // note tells of problems that the last look did not have.
-func (h *hub) note(problems []string) {
+func (h *dumpCollector) note(problems []string) {
 	is := make(map[string]bool, len(problems))
 	for _, p := range problems {
 		is[p] = true
@@ -126,7 +126,7 @@ func (h *hub) note(problems []string) {
 }
 
 // index remembers the newest file of each rank.
-func (h *hub) index(files []frwatch.File) {
+func (h *dumpCollector) index(files []frwatch.File) {
 	h.newest = make(map[rankKey]frwatch.File, len(files))
 	for i := range files {
 		k := rankKey{h.jobs.Of(&files[i]), files[i].Rank}
@@ -137,7 +137,7 @@ func (h *hub) index(files []frwatch.File) {
 }
 
 // known says what is known of a rank of which nothing was read.
-func (h *hub) known(job string, rank int64) (written time.Time, writing, ok bool) {
+func (h *dumpCollector) known(job string, rank int64) (written time.Time, writing, ok bool) {
 	f, ok := h.newest[rankKey{job, rank}]
 	return f.Time, ok && h.tracker.Unsettled(f.Path), ok
 }
@@ -145,7 +145,7 @@ func (h *hub) known(job string, rank int64) (written time.Time, writing, ok bool
 // read reads one file, and gives it to its incident. A file that is not whole is looked at
 // again, unless nobody writes it any more. One whose file system does not answer, too: that is
 // the error.
-func (h *hub) read(due *frwatch.Due) error {
+func (h *dumpCollector) read(due *frwatch.Due) error {
 	f := &due.File
 	if !f.Regular {
 		if due.Settled {
@@ -165,7 +165,7 @@ func (h *hub) read(due *frwatch.Due) error {
 }
 
 // got takes what a file holds, or why it could not be read.
-func (h *hub) got(due *frwatch.Due, data []byte, err error) {
+func (h *dumpCollector) got(due *frwatch.Due, data []byte, err error) {
 	f := &due.File
 	var dump *flightrecorder.Dump
 	if err == nil {
@@ -187,7 +187,7 @@ func (h *hub) got(due *frwatch.Due, data []byte, err error) {
 // silentError is that a file system does not answer.
 type silentError struct{ error }
 
-func (h *hub) content(path string) ([]byte, error) {
+func (h *dumpCollector) content(path string) ([]byte, error) {
 	type content struct {
 		data []byte
 		err  error
@@ -204,7 +204,7 @@ func (h *hub) content(path string) ([]byte, error) {
 
 // unreadable tells of a file of which nothing can be read. One that is no dump at all says
 // nothing of the rank in its name.
-func (h *hub) unreadable(job string, f *frwatch.File, data []byte, err error) {
+func (h *dumpCollector) unreadable(job string, f *frwatch.File, data []byte, err error) {
 	why := failedDamaged
 	switch {
 	case errors.Is(err, frwatch.ErrTooLarge):
@@ -224,7 +224,7 @@ func (h *hub) unreadable(job string, f *frwatch.File, data []byte, err error) {
 	}
 }
 
-func (h *hub) keep(job, path string, data []byte) {
+func (h *dumpCollector) keep(job, path string, data []byte) {
 	if h.keeper == nil || len(data) == 0 {
 		return
 	}
@@ -265,7 +265,7 @@ type source struct {
 }
 
 // take gives a dump to its incident, and what is over in it to the pipelines.
-func (h *hub) take(dump *flightrecorder.Dump, s *source) *model.RankState {
+func (h *dumpCollector) take(dump *flightrecorder.Dump, s *source) *model.RankState {
 	tel, ctx := h.telemetry, h.out.ctx
 	tel.ReceiverFlightRecorderDumpsRead.Add(ctx, 1)
 	tel.ReceiverFlightRecorderEntriesRead.Add(ctx, dump.Stats.Entries)
@@ -288,7 +288,7 @@ func (h *hub) take(dump *flightrecorder.Dump, s *source) *model.RankState {
 // maxLoggedProblems bounds the log lines of one dump; the rest is counted.
 const maxLoggedProblems = 10
 
-func (h *hub) problems(dump *flightrecorder.Dump, name string) {
+func (h *dumpCollector) problems(dump *flightrecorder.Dump, name string) {
 	h.telemetry.ReceiverFlightRecorderProblems.Add(h.out.ctx, int64(len(dump.Problems)))
 	for i, p := range dump.Problems {
 		if i == maxLoggedProblems {

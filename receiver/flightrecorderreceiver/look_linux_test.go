@@ -36,7 +36,7 @@ func TestList_MoreUnreadableFoldersThanAreNamed_IsReported(t *testing.T) {
 			t.Skipf("another user cannot reach the folder of the test: %v", err)
 		}
 	}
-	h := &hub{}
+	h := &dumpCollector{}
 	l := h.of(filepath.Join(dir, "*"))
 	require.Len(t, l.Unreadable, 1)
 	lines := strings.Split(l.Unreadable[0].Error(), "\n")

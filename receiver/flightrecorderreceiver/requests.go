@@ -45,7 +45,7 @@ type pipeAnswer struct {
 }
 
 // request asks every process that can be asked.
-func (h *hub) request(ctx context.Context, now time.Time) answer {
+func (h *dumpCollector) request(ctx context.Context, now time.Time) answer {
 	h.requests.mu.Lock()
 	defer h.requests.mu.Unlock()
 	a := answer{Outcome: requestTooSoon}
@@ -58,7 +58,7 @@ func (h *hub) request(ctx context.Context, now time.Time) answer {
 	return a
 }
 
-func (h *hub) ask() answer {
+func (h *dumpCollector) ask() answer {
 	a := answer{Outcome: requestNobody}
 	var errs []error
 	for _, prefix := range h.cfg.Trigger.Pipes {
@@ -85,7 +85,7 @@ func (h *hub) ask() answer {
 }
 
 // pulled takes what came of a debug server, or the end of a round.
-func (h *hub) pulled(p pulled) {
+func (h *dumpCollector) pulled(p pulled) {
 	if p.end {
 		h.tell(h.pulls.End(true), false)
 		return
@@ -118,7 +118,7 @@ const (
 
 // notPulled tells of a server that gave no dump. That nobody listens does not prove that the
 // process is gone: it may have stopped listening.
-func (h *hub) notPulled(p *pulled) {
+func (h *dumpCollector) notPulled(p *pulled) {
 	why, absence := pullOther, model.AbsentMissing
 	var netErr net.Error
 	switch {

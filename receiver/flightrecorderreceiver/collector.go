@@ -23,9 +23,9 @@ import (
 	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver/internal/metadata"
 )
 
-// hub reads the dumps of one configuration. One goroutine uses it, but for what is said to
+// dumpCollector reads the dumps of one configuration. One goroutine uses it, but for what is said to
 // be shared.
-type hub struct {
+type dumpCollector struct {
 	cfg       *Config
 	set       receiver.Settings
 	log       *zap.Logger
@@ -65,7 +65,7 @@ type rankKey struct {
 	rank int64
 }
 
-func newHub(set receiver.Settings, cfg *Config) (*hub, error) {
+func newCollector(set receiver.Settings, cfg *Config) (*dumpCollector, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, fmt.Errorf("create telemetry: %w", err)
@@ -82,7 +82,7 @@ func newHub(set receiver.Settings, cfg *Config) (*hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read ranks: %w", err)
 	}
-	h := &hub{
+	h := &dumpCollector{
 		cfg: cfg, set: set, log: set.Logger, telemetry: telemetry, finished: make(chan struct{}), out: out,
 		finder:  frwatch.Finder{Include: cfg.patterns(), Exclude: cfg.Exclude, Name: name, MaxFiles: cfg.MaxFiles},
 		tracker: frwatch.Tracker{Settle: cfg.Settle, MaxAge: cfg.MaxAge},
@@ -119,7 +119,7 @@ func jobID(cfg *Config) string {
 	return os.Getenv(envJobID)
 }
 
-func (h *hub) incidentConfig() frwatch.IncidentConfig {
+func (h *dumpCollector) incidentConfig() frwatch.IncidentConfig {
 	return frwatch.IncidentConfig{
 		Wait: h.cfg.Wait, MaxWait: h.cfg.MaxWait, Window: h.cfg.Window, WorldSize: h.cfg.WorldSize,
 		MaxRanks: h.cfg.MaxFiles, MaxJobs: maxJobs,
@@ -127,7 +127,7 @@ func (h *hub) incidentConfig() frwatch.IncidentConfig {
 }
 
 // begin starts to watch; calls after the first do nothing.
-func (h *hub) begin(ctx context.Context, host component.Host) error {
+func (h *dumpCollector) begin(ctx context.Context, host component.Host) error {
 	if h.cancel != nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (h *hub) begin(ctx context.Context, host component.Host) error {
 }
 
 // end stops watching and hands on what waits; calls after the first do nothing.
-func (h *hub) end(ctx context.Context) error {
+func (h *dumpCollector) end(ctx context.Context) error {
 	if h.stopping {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (h *hub) end(ctx context.Context) error {
 	return errors.Join(err, stopped())
 }
 
-func (h *hub) run(ctx context.Context) {
+func (h *dumpCollector) run(ctx context.Context) {
 	defer close(h.finished)
 	ticker := time.NewTicker(h.cfg.PollInterval)
 	defer ticker.Stop()
@@ -195,14 +195,14 @@ func (h *hub) run(ctx context.Context) {
 }
 
 // poll looks once for files, and tells of incidents that are complete.
-func (h *hub) poll(now time.Time) {
+func (h *dumpCollector) poll(now time.Time) {
 	h.look(now)
 	h.tell(h.incidents.Due(time.Now()), true)
 	h.out.sendMetrics(&h.recorded, now)
 }
 
 // tell hands on what is known of incidents. InFiles: their dumps are files of ours.
-func (h *hub) tell(incidents []frwatch.Incident, inFiles bool) {
+func (h *dumpCollector) tell(incidents []frwatch.Incident, inFiles bool) {
 	for i := range incidents {
 		in := &incidents[i]
 		h.telemetry.ReceiverFlightRecorderIncidents.Add(h.out.ctx, 1)
@@ -224,7 +224,7 @@ func (h *hub) tell(incidents []frwatch.Incident, inFiles bool) {
 }
 
 // fail counts and tells of a dump of which nothing is taken.
-func (h *hub) fail(why, source string, rank int64, err error) {
+func (h *dumpCollector) fail(why, source string, rank int64, err error) {
 	h.telemetry.ReceiverFlightRecorderDumpsFailed.Add(h.out.ctx, 1, reason(why))
 	h.telemetry.ReceiverFlightRecorderProblems.Add(h.out.ctx, 1)
 	h.log.Warn("Dump left out", zap.String("source", source), zap.Int64("rank", rank), zap.String("reason", why), zap.Error(err))
