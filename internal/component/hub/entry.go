@@ -18,7 +18,29 @@ type entry struct {
 	record  func(plog.LogRecord)
 	spans   func(ptrace.Traces)
 	seq     uint64 // in the order of the puts
-	at      string // its key in the outbox: its own, once an entry of that key was refused
+	kept    bool   // as the newest of its key
+}
+
+// place is where an entry is in an outbox: with its number, until it is kept as the newest of its key.
+type place struct {
+	key string
+	seq uint64 // 0: kept
+}
+
+func (e *entry) place() place {
+	if e.kept {
+		return place{key: e.key}
+	}
+	return place{e.key, e.seq}
+}
+
+// keep marks an entry as the newest of its key. A finding that is kept keeps nothing alive of the output it came with.
+func (e *entry) keep() {
+	e.kept = true
+	if e.finding != nil {
+		f := *e.finding
+		e.finding = &f
+	}
 }
 
 func logEntries(out *Output) []entry {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,8 +21,8 @@ import (
 const (
 	// maxEntries has room for a model of each clock of a timeline.
 	maxEntries = 128 << 10
-	// maxEntryBytes bounds what waits for one next component.
-	maxEntryBytes = 32 << 20
+	// maxEntryBytes bounds what waits for one next component, with what an entry takes beside its data.
+	maxEntryBytes = 64 << 20
 )
 
 // again is how often refused entries are sent again: a person waits for them, and all go in one call.
@@ -31,9 +30,9 @@ var again = configretry.BackOffConfig{
 	Enabled: true, InitialInterval: time.Second, Multiplier: 1.5, MaxInterval: 5 * time.Second,
 }
 
-// sender sends what build returns, at most n entries, until it is taken. left is n, or how many of them a
-// partial refusal named.
-type sender func(ctx context.Context, r deliver.Retry, n int, build func() []entry) (left int, err error)
+// sender sends what build returns until it is taken. Each attempt may have other entries; where none of them was
+// taken, left is at least their number.
+type sender func(ctx context.Context, r deliver.Retry, build func() []entry) (left int, err error)
 
 // outbox holds entries until the next component takes them. It sends them from a goroutine of its own, all
 // in one call. A next component that takes them gets each; of those that it refused, or that find no room,
@@ -46,7 +45,8 @@ type outbox struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
-	pending *bounded.Map[string, entry] // by entry.at, the oldest in front
+	pending *bounded.Map[place, entry]
+	fresh   []place // of entries that are not kept as the newest of their key, in order
 	seq     uint64
 	running bool // there is a goroutine that sends
 	closed  bool
@@ -60,10 +60,12 @@ type outbox struct {
 func newOutbox(o *output, send sender) *outbox {
 	b := &outbox{output: o, send: send, changed: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.pending = bounded.NewMap(bounded.MapConfig[string, entry]{
-		Entries: maxEntries, Bytes: maxEntryBytes, Size: func(_ string, e entry) int { return e.bytes },
-	})
+	b.pending = bounded.NewMap(bounded.MapConfig[place, entry]{Entries: maxEntries, Bytes: maxEntryBytes, Size: entryBytes})
 	return b
+}
+
+func entryBytes(at place, e entry) int {
+	return bounded.EntryBytes[place, entry]() + len(at.key) + e.bytes
 }
 
 // put adds entries, and returns the number of the last. What finds no room is lost.
@@ -88,35 +90,44 @@ func (b *outbox) put(entries []entry) (last uint64) {
 
 // add adds an entry, in place of the refused one of its key.
 func (b *outbox) add(e entry) bool {
-	if b.pending.Has(e.key) {
-		return b.keep(e)
+	e.kept = b.pending.Has(place{key: e.key})
+	if !b.pending.Fits(e.place(), e) {
+		b.merge(b.seq)
+		e.kept = true
 	}
-	e.at = e.key + " " + strconv.FormatUint(e.seq, 10)
-	if b.pending.Fits(e.at, e) {
-		return b.pending.Set(e.at, e)
-	}
-	b.merge(b.list())
-	return b.keep(e)
+	return b.set(e)
 }
 
-// keep adds an entry as the newest of its key.
-func (b *outbox) keep(e entry) bool {
-	b.pending.Delete(e.key)
-	e.at = e.key
-	return b.pending.Fits(e.at, e) && b.pending.Set(e.at, e)
+// set adds an entry where it belongs.
+func (b *outbox) set(e entry) bool {
+	at := e.place()
+	if !b.pending.Fits(at, e) {
+		return false
+	}
+	if e.kept {
+		e.keep()
+		b.pending.Delete(at) // to be the last in order
+	} else {
+		b.fresh = append(b.fresh, at)
+	}
+	return b.pending.Set(at, e)
 }
 
-// merge keeps of entries that are pending the newest of each key. Newer ones of a key replaced it already.
-func (b *outbox) merge(entries []entry) {
-	for _, e := range entries {
-		now, ok := b.pending.Get(e.at)
-		if !ok || now.seq != e.seq || e.at == e.key {
-			continue
+// merge keeps the newest of each key of the entries up to a number.
+func (b *outbox) merge(until uint64) {
+	for len(b.fresh) > 0 && b.fresh[0].seq <= until {
+		e, ok := b.pending.Delete(b.fresh[0])
+		b.fresh = b.fresh[1:]
+		if !ok {
+			continue // it was taken
 		}
-		b.pending.Delete(e.at)
-		if newest, ok := b.pending.Get(e.key); !ok || newest.seq < e.seq {
-			b.keep(e)
+		e.kept = true
+		if newest, ok := b.pending.Get(e.place()); !ok || newest.seq < e.seq {
+			b.set(e)
 		}
+	}
+	if len(b.fresh) == 0 {
+		b.fresh = nil // it holds what was taken
 	}
 }
 
@@ -161,12 +172,9 @@ func (b *outbox) state(seq uint64) (changed <-chan struct{}, patience time.Durat
 
 // run sends until nothing is left, or the output ends.
 func (b *outbox) run() {
-	for {
+	for b.more() {
 		var batch []entry
-		if !b.goOn() {
-			return
-		}
-		left, err := b.send(b.ctx, b.retry(&batch), math.MaxInt, func() []entry { // each attempt may have more
+		left, err := b.send(b.ctx, b.retry(&batch), func() []entry {
 			batch = b.batch()
 			return batch
 		})
@@ -174,8 +182,8 @@ func (b *outbox) run() {
 	}
 }
 
-// goOn reports whether there is something to send; else the sending ends.
-func (b *outbox) goOn() bool {
+// more reports whether there is anything to send; else the sending ends.
+func (b *outbox) more() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running = b.pending.Len() > 0 && b.ctx.Err() == nil
@@ -203,7 +211,7 @@ func (b *outbox) restUntilRetry(batch []entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.resting = true
-	b.merge(batch)
+	b.merge(lastOf(batch))
 	b.attempted(batch)
 }
 
@@ -216,13 +224,7 @@ func (b *outbox) over(batch []entry, left int, err error) {
 	if err != nil && !deliver.IsPermanent(err) {
 		return
 	}
-	for _, e := range batch {
-		for _, at := range []string{e.at, e.key} { // it may have been kept since
-			if now, ok := b.pending.Get(at); ok && now.seq == e.seq {
-				b.pending.Delete(at)
-			}
-		}
-	}
+	b.remove(batch)
 	if err != nil {
 		left = min(left, len(batch))
 		b.counts.EventsRefused.Add(int64(left))
@@ -231,10 +233,27 @@ func (b *outbox) over(batch []entry, left int, err error) {
 	}
 }
 
-func (b *outbox) attempted(batch []entry) {
+// remove drops what was sent.
+func (b *outbox) remove(batch []entry) {
 	for _, e := range batch {
-		b.tried = max(b.tried, e.seq)
+		b.pending.Delete(place{e.key, e.seq})
+		if kept, ok := b.pending.Get(place{key: e.key}); ok && kept.seq == e.seq { // also where it was not then
+			b.pending.Delete(place{key: e.key})
+		}
 	}
+	b.merge(lastOf(batch)) // none of them is fresh
+}
+
+// lastOf returns the number of the last entry.
+func lastOf(batch []entry) uint64 {
+	if len(batch) == 0 {
+		return 0
+	}
+	return batch[len(batch)-1].seq
+}
+
+func (b *outbox) attempted(batch []entry) {
+	b.tried = max(b.tried, lastOf(batch))
 	b.tell()
 }
 
@@ -249,11 +268,11 @@ func (b *outbox) stop(last context.Context) error {
 	b.join()
 	batch := b.batch()
 	if len(batch) == 0 {
-		b.close(0)
+		b.close(nil, 0)
 		return nil
 	}
-	left, err := b.send(last, deliver.Retry{Once: true}, len(batch), func() []entry { return batch })
-	b.close(len(batch) - left)
+	left, err := b.send(last, deliver.Retry{Once: true}, func() []entry { return batch })
+	b.close(batch, min(left, len(batch)))
 	if err != nil {
 		return fmt.Errorf("deliver the last %d events: %w", len(batch), err)
 	}
@@ -273,10 +292,13 @@ func (b *outbox) join() {
 	}
 }
 
-func (b *outbox) close(taken int) {
+// close drops what is left: of the last batch, and of what came since.
+func (b *outbox) close(batch []entry, left int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	b.lost.Add(int64(b.pending.Len() - taken))
+	b.remove(batch)
+	b.lost.Add(int64(left + b.pending.Len()))
 	b.pending.Clear()
+	b.fresh = nil
 }

@@ -5,6 +5,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/consumer"
@@ -45,8 +46,8 @@ func (h *Hub) toLogs(next consumer.Logs) *output {
 	if h.logs == nil {
 		o := h.output(&h.engine.Counts.EventsLost)
 		to := o.gate.Logs(next)
-		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, n int, build func() []entry) (int, error) {
-			return deliver.Logs(ctx, r, to, n, func() plog.Logs { return logsOf(build()) })
+		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, build func() []entry) (int, error) {
+			return deliver.Logs(ctx, r, to, math.MaxInt, func() plog.Logs { return logsOf(build()) })
 		})
 		h.logs = o
 	}
@@ -57,8 +58,8 @@ func (h *Hub) toTraces(next consumer.Traces) *output {
 	if h.traces == nil {
 		o := h.output(&h.engine.Counts.SpansLost)
 		o.traces = o.gate.Traces(next)
-		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, n int, build func() []entry) (int, error) {
-			return deliver.Traces(ctx, r, o.traces, n, func() ptrace.Traces { return tracesOf(build()) })
+		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, build func() []entry) (int, error) {
+			return deliver.Traces(ctx, r, o.traces, math.MaxInt, func() ptrace.Traces { return tracesOf(build()) })
 		})
 		h.traces = o
 	}
