@@ -31,7 +31,8 @@ type Engine struct {
 	Start func(context.Context, component.Host, Outputs) error
 	// Tick is called every Interval, and returns what has changed with time.
 	Tick func(now time.Time) Output
-	// Flush returns what is left as an output ends. Input may come afterwards, for other outputs.
+	// Flush returns what is left as an output ends. Input may come afterwards, for other outputs; then Flush
+	// is called again.
 	Flush func(now time.Time) Output
 	// Open returns the open findings, to be sent again.
 	Open func(now time.Time) []model.Finding

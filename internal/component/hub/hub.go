@@ -41,6 +41,7 @@ type Hub struct {
 	// What follows belongs to the turn.
 	states            *States // nil: nothing is kept
 	flushed, repeated time.Time
+	drained           bool // the engine was flushed, and nothing came since
 
 	logs, metrics, traces *output // nil: no pipeline takes the signal
 
@@ -185,6 +186,7 @@ func (h *Hub) apply(w *waiting) {
 	defer close(w.used)
 	now, out := time.Now(), &Output{}
 	w.sent.of = out
+	h.drained = false
 	h.use(func() { *out = w.input.Apply(now) })
 	w.sent = h.emit(out, now, out.Measured)
 }
@@ -314,8 +316,9 @@ func (h *Hub) flush(ctx context.Context, o *output) (deliveries, error) {
 	defer h.yield()
 	h.drain()
 	now, out := time.Now(), &Output{}
-	if h.engine.Flush != nil {
+	if h.engine.Flush != nil && !h.drained {
 		h.use(func() { *out = h.engine.Flush(now) })
+		h.drained = true
 	}
 	if o == h.metrics {
 		o.await(ctx) // the last values go out in any case

@@ -186,7 +186,7 @@ func TestUse_EachCall_HoldsTheLockAndPublishes(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"tick", "seen", "open", "seen", "metrics", "seen"}, r.noted())
 		r.stop()
-		assert.Equal(t, []string{"flush", "seen", "flush", "seen", "metrics", "seen"}, r.noted())
+		assert.Equal(t, []string{"flush", "seen", "metrics", "seen"}, r.noted(), "flushed once, since nothing came in between")
 		assert.False(t, lock.held)
 	})
 }
