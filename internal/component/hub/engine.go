@@ -47,8 +47,8 @@ type Engine struct {
 	Lock sync.Locker
 	// States are what the storage keeps, by key.
 	States map[string]State
-	// Save keeps states before an output with findings is sent; the others are kept behind the flush. Nil:
-	// all states are kept before, so that a restart knows each finding that was sent.
+	// Save keeps states before an output with findings is sent. Nil: all of them, so that a restart knows each
+	// finding that was sent. Every FlushInterval all states are kept in any case.
 	Save func(context.Context, *States, *Output)
 	// Sent is called after an output was sent or refused. It needs Wait: else no sender waits for that.
 	Sent func(context.Context, *States, *Output)

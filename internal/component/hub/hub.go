@@ -208,7 +208,7 @@ func (h *Hub) tick(now time.Time) {
 	if err := h.settle(ctx, &sent); err != nil {
 		h.log.Warn("Step traces were refused", zap.Error(err))
 	}
-	if due && h.engine.Save != nil {
+	if due { // without the turn: a slow storage holds up no sender
 		h.states.Save(ctx)
 	}
 }
@@ -229,9 +229,6 @@ func (h *Hub) conclude(now time.Time) (sent deliveries, due bool) {
 	due = now.Sub(h.flushed) >= e.FlushInterval
 	if due || out.Measured {
 		h.flushed = now
-	}
-	if due && e.Save == nil {
-		h.states.Save(context.Background())
 	}
 	return h.emit(out, now, due || out.Measured), due
 }
@@ -300,6 +297,9 @@ func (h *Hub) leave(ctx context.Context, o *output) (err error) {
 // finish gives an output what is left.
 func (h *Hub) finish(ctx context.Context, o *output) error {
 	last, stopped := o.gate.Stop(ctx)
+	if o == h.metrics {
+		o.await(last) // the last values are not skipped for those before
+	}
 	sent, err := h.flush(last, o)
 	if err == nil {
 		err = sent.wait(last)
@@ -319,9 +319,6 @@ func (h *Hub) flush(ctx context.Context, o *output) (deliveries, error) {
 	if h.engine.Flush != nil && !h.drained {
 		h.use(func() { *out = h.engine.Flush(now) })
 		h.drained = true
-	}
-	if o == h.metrics {
-		o.await(ctx) // the last values go out in any case
 	}
 	return h.emit(out, now, o == h.metrics), nil // series are sent once, as their output ends
 }
