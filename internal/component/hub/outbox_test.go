@@ -180,6 +180,7 @@ func TestFindings_PartIsRefused_OnlyThatIsSentAgain(t *testing.T) {
 		synctest.Wait()
 		r.mustSend("b2 d1")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		assert.Equal(t, []string{"a1 b1 c1", "b1 c1", "b2 d1"}, next.calls)
 		assert.Zero(t, r.counts.EventsLost.Load())
 		r.stop()

@@ -144,8 +144,8 @@ func (o *output) putStepTraces(all []ptrace.Traces) (put []delivery) {
 }
 
 // idle reports whether the metrics before are delivered. Series are cumulative: an output that is not done
-// with the last ones gets the next.
-func (o *output) idle() bool { return o.queue.Idle() }
+// with the last ones gets the next. A nil output, which no pipeline takes, never is.
+func (o *output) idle() bool { return o != nil && o.queue.Idle() }
 
 // await waits until the metrics before are delivered or left behind.
 func (o *output) await(ctx context.Context) { o.queue.Drain(ctx) }

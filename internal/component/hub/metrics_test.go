@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
+)
+
+// metricsRig is a rig with one output, for metrics, which flushes with each second tick.
+func metricsRig(t *testing.T, answer delivertest.Answer) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.FlushInterval, r.Metrics = 2*tickEvery, r.toy.metrics
+	r.conclude = func(name string) Output { return Output{Measured: name == "measured"} }
+	r.metrics = delivertest.NewNext(answer)
+	r.logsToMetrics(r.metrics)
+	r.begin()
+	return r
+}
+
+func TestMetrics_SentWithFlushIntervalAndMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := metricsRig(t, delivertest.Takes)
+		for _, want := range []int{1, 1, 2, 2} { // the first tick has nothing before it
+			time.Sleep(tickEvery)
+			synctest.Wait()
+			assert.Len(t, valuesOf(r.metrics), want)
+		}
+		r.sendEach("x", "measured", "x", "measured")
+		assert.Equal(t, []int64{1, 2, 3, 4}, valuesOf(r.metrics))
+		r.stop()
+		assert.Equal(t, []int64{1, 2, 3, 4, 5}, valuesOf(r.metrics), "the last values")
+	})
+}
+
+func TestMetrics_TickHasMeasured_SentNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.FlushInterval, r.Metrics = time.Hour, r.toy.metrics
+		r.Tick = func(time.Time) Output { return Output{Measured: true} }
+		r.logsToMetrics(r.metrics)
+		r.begin()
+		time.Sleep(3 * tickEvery)
+		synctest.Wait()
+		assert.Equal(t, []int64{1, 2, 3}, valuesOf(r.metrics))
+		r.stop()
+	})
+}
+
+// Series are cumulative: the next flush has the values.
+func TestMetrics_Refused_NextFlushSendsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := metricsRig(t, delivertest.Refuses(2, assert.AnError))
+		r.sendEach("measured", "measured", "measured", "measured")
+		assert.Equal(t, []int64{3, 4}, valuesOf(r.metrics))
+		assert.Equal(t, 1, r.log.FilterMessageSnippet("Metrics were refused").Len(), "once")
+		r.stop()
+	})
+}
+
+func TestMetrics_LastAreRefused_ShutdownReportsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := metricsRig(t, delivertest.Refuses(2, assert.AnError))
+		r.sendEach("measured")
+		require.ErrorIs(t, r.instances[0].Shutdown(t.Context()), errMetrics)
+		assert.Equal(t, int64(2), r.metrics.Calls())
+	})
+}
+
+// A next component that is not done with the last metrics gets the next ones.
+func TestMetrics_NextIsStuck_IsSkipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, began := metricsRig(t, delivertest.TakesAfter(time.Hour)), time.Now()
+		r.sendEach("measured", "measured", "measured")
+		assert.Equal(t, int64(1), r.values.Load(), "none are made")
+		assert.Zero(t, time.Since(began))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		r.sendEach("measured")
+		assert.Equal(t, int64(2), r.metrics.Calls())
+		_ = r.instances[0].Shutdown(context.Background())
+	})
+}
+
+// Metrics that have no series are not sent, and an engine may have none.
+func TestMetrics_None_NoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, none := range []func(time.Time) pmetric.Metrics{nil, func(time.Time) pmetric.Metrics { return pmetric.NewMetrics() }} {
+			r := newRig(t)
+			r.Metrics = none
+			r.logsToMetrics(r.metrics)
+			r.begin()
+			time.Sleep(2 * tickEvery)
+			r.stop()
+			assert.Zero(t, r.metrics.Calls())
+		}
+	})
+}
+
+// Metrics that are under way at the end are waited for, and the last values go out in any case.
+func TestMetrics_UnderWayAtTheEnd_LastValuesAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := metricsRig(t, delivertest.TakesAfter(deliver.Patience/2))
+		r.sendEach("measured")
+		r.stop()
+		assert.Equal(t, []int64{1, 2}, valuesOf(r.metrics))
+	})
+}
+
+// The engine works on while the end waits for metrics.
+func TestMetrics_UnderWayAtTheEnd_SendersDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Wait, r.Metrics = true, r.toy.metrics
+		r.FlushInterval = tickEvery
+		r.conclude = findings
+		r.logsToLogs(r.logs)
+		r.logsToMetrics(delivertest.NewStuck(t))
+		r.begin()
+		time.Sleep(tickEvery + tickEvery/2)
+		stopped := make(chan error, 1)
+		go func() { stopped <- r.instances[1].Shutdown(context.Background()) }()
+		synctest.Wait()
+		began := time.Now()
+		r.mustSend("a1")
+		assert.Zero(t, time.Since(began))
+		require.Error(t, <-stopped)
+		assert.LessOrEqual(t, time.Since(began), deliver.ShutdownLimit)
+		require.NoError(t, r.instances[0].Shutdown(context.Background()))
+	})
+}
