@@ -36,8 +36,8 @@ type Retry struct {
 	Config configretry.BackOffConfig
 	// Once gives data once, whatever the configuration says: the component stops.
 	Once bool
-	// Retried counts a retry.
-	Retried func(context.Context)
+	// Retried is called before each wait for a retry, with the refusal.
+	Retried func(context.Context, error)
 }
 
 // Traces gives the next component what build returns, n spans at first, and again what is refused for now. It
@@ -83,7 +83,7 @@ func deliver[T any](ctx context.Context, r Retry, items int, build func() T, s *
 			return left, fmt.Errorf("deliver %s: got refusals for %v; want at most %v (retry_on_failure::max_elapsed_time): %w",
 				s.name, time.Since(begin).Round(time.Millisecond), limit, err)
 		}
-		r.Retried(ctx)
+		r.Retried(ctx, err)
 		select {
 		case <-ctx.Done():
 			return left, fmt.Errorf("deliver %s: stopped after: %w", s.name, err)

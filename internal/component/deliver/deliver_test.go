@@ -125,7 +125,7 @@ func fanOut(branches ...*branch) consumer.Traces {
 func settings() Retry {
 	cfg := configretry.NewDefaultBackOffConfig()
 	cfg.MaxElapsedTime = time.Minute
-	return Retry{Config: cfg, Retried: func(context.Context) {}}
+	return Retry{Config: cfg, Retried: func(context.Context, error) {}}
 }
 
 var all = []string{"a", "b", "c"}
@@ -206,7 +206,7 @@ func TestLogs_RefusedInPart_OnlyThatAgain(t *testing.T) {
 func TestTraces_RefusedForEver_TimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, r, retries := answering(fails(errShort)), settings(), 0
-		r.Config.MaxElapsedTime, r.Retried = 10*time.Second, func(context.Context) { retries++ }
+		r.Config.MaxElapsedTime, r.Retried = 10*time.Second, func(context.Context, error) { retries++ }
 		began := time.Now()
 		left, err := giveTraces(t, t.Context(), r, b, len(all), func() ptrace.Traces { return spansNamed(all...) })
 		require.ErrorContains(t, err, "want at most 10s (retry_on_failure::max_elapsed_time): memory is short")

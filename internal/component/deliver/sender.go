@@ -125,7 +125,7 @@ func (s *Sender[T]) Send(ctx context.Context, n int, build func() T, fields ...z
 		return Outcome{}
 	}
 	cfg := &s.of.cfg
-	r := Retry{Config: cfg.Retry, Once: s.of.stopping.Load(), Retried: func(ctx context.Context) { add(ctx, cfg.Retried, 1) }}
+	r := Retry{Config: cfg.Retry, Once: s.of.stopping.Load(), Retried: func(ctx context.Context, _ error) { add(ctx, cfg.Retried, 1) }}
 	return s.send(ctx, r, n, build, fields)
 }
 

@@ -4,6 +4,7 @@ package hub
 
 import (
 	"context"
+	"io"
 	"strconv"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func BenchmarkBatch(b *testing.B) {
 		}
 		o.box.put(all)
 		if half == 0 {
-			o.box.restUntilRetry(o.box.list())
+			o.box.restUntilRetry(o.box.list(), io.ErrShortWrite)
 		}
 	}
 	b.ReportAllocs()

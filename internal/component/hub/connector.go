@@ -4,6 +4,8 @@ package hub
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
@@ -64,12 +66,18 @@ const (
 	sources
 )
 
+// String returns the name of the signal.
+func (s source) String() string { return [...]string{"traces", "logs"}[s] }
+
 func (c *Connectors[C]) instance(set connector.Settings, cfg component.Config, from source, attach func(*Hub) *output) (*instance, error) {
 	of := cfg.(*C)
 	handle, err := c.hubs.Acquire(of, func() (*Hub, error) {
 		engine, err := c.engine(of, set)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case engine == nil:
+			return nil, errors.New("make connector: got no engine; want one, or an error")
 		}
 		return newHub(engine, set.ID, set.TelemetrySettings), nil
 	})
@@ -77,6 +85,10 @@ func (c *Connectors[C]) instance(set connector.Settings, cfg component.Config, f
 		return nil, err
 	}
 	h := handle.Value
+	if from == fromTraces && h.engine.Traces == nil || from == fromLogs && h.engine.Logs == nil {
+		handle.Release()
+		return nil, fmt.Errorf("make connector: got an engine that reads no %s; want a function, or a factory without them", from)
+	}
 	return &instance{handle: handle, output: attach(h), feeds: h.feed(from)}, nil
 }
 

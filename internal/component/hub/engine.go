@@ -61,11 +61,13 @@ type Engine struct {
 
 // Settings are how often a hub does what, and how much it holds.
 type Settings struct {
-	// Interval is how often Tick is called.
+	// Interval is how often Tick is called; 0: every second.
 	Interval time.Duration
-	// FlushInterval is how often metrics are sent, and states are kept.
+	// FlushInterval is how often metrics are sent, and states are kept, to the nearest tick; 0: every 15 s,
+	// as many scrape.
 	FlushInterval time.Duration
-	// RepeatInterval is how often open findings are sent again; 0: never.
+	// RepeatInterval is how often open findings are sent again, first with the first tick, so that
+	// consumers know those of before a restart; 0: never.
 	RepeatInterval time.Duration
 	// InboxBytes bounds what waits for the engine; 0: 16 MiB.
 	InboxBytes int

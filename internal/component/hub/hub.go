@@ -49,7 +49,14 @@ type Hub struct {
 	open    int        // instances
 }
 
+// Defaults of [Settings].
+const (
+	defaultInterval      = time.Second
+	defaultFlushInterval = 15 * time.Second
+)
+
 func newHub(e *Engine, id component.ID, set component.TelemetrySettings) *Hub {
+	e.Interval, e.FlushInterval = cmp.Or(e.Interval, defaultInterval), cmp.Or(e.FlushInterval, defaultFlushInterval)
 	h := &Hub{engine: e, id: id, log: set.Logger, turn: make(chan struct{}, 1), lock: e.Lock}
 	if h.lock == nil {
 		h.lock = &sync.Mutex{}
@@ -226,7 +233,7 @@ func (h *Hub) conclude(now time.Time) (sent deliveries, due bool) {
 		h.repeated = now
 		h.use(func() { out.Findings = withOthers(out.Findings, e.Open(now)) })
 	}
-	due = now.Sub(h.flushed) >= e.FlushInterval
+	due = now.Sub(h.flushed) >= e.FlushInterval-e.Interval/2 // ticks jitter
 	if due || out.Measured {
 		h.flushed = now
 	}

@@ -53,6 +53,7 @@ type outbox struct {
 
 	tried   uint64        // every entry up to this was sent or refused
 	resting bool          // entries were refused, and are sent again later
+	warned  bool          // the log has that
 	began   time.Time     // when the call under way began
 	changed chan struct{} // closed when a call is over
 }
@@ -202,15 +203,19 @@ func (b *outbox) batch() []entry {
 }
 
 func (b *outbox) retry(batch *[]entry) deliver.Retry {
-	return deliver.Retry{Config: again, Retried: func(context.Context) { b.restUntilRetry(*batch) }}
+	return deliver.Retry{Config: again, Retried: func(_ context.Context, err error) { b.restUntilRetry(*batch, err) }}
 }
 
 // restUntilRetry notes that a batch is to be sent again.
-func (b *outbox) restUntilRetry(batch []entry) {
+func (b *outbox) restUntilRetry(batch []entry, err error) {
 	b.counts.EventsRefused.Add(int64(len(batch)))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.resting = true
+	if !b.warned {
+		b.warned = true
+		b.log.Warn("The next component refuses events; they are sent again until it takes them", zap.Int("events", len(batch)), zap.Error(err))
+	}
 	b.merge(lastOf(batch))
 	b.attempted(batch)
 }
@@ -219,7 +224,7 @@ func (b *outbox) restUntilRetry(batch []entry) {
 func (b *outbox) over(batch []entry, left int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.resting = false
+	b.resting, b.warned = false, false
 	defer b.attempted(batch)
 	if err != nil && !deliver.IsPermanent(err) {
 		return

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,21 +18,25 @@ import (
 	"go.opentelemetry.io/collector/connector/connectortest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/finding"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/series"
 	"github.com/lockstep-otel/lockstep/internal/testdata"
 )
 
-// Throttles opens a finding for each rank whose GPU slows down because of its heat. It is not safe for
+// Throttles has a finding open for each node whose GPU slows down because of its heat. It is not safe for
 // concurrent use.
 type Throttles struct{ book *finding.Book[struct{}] }
 
 // NewThrottles returns an engine that holds so many open findings.
 func NewThrottles(maxFindings int) *Throttles {
-	return &Throttles{finding.New[struct{}](finding.Config{MaxOpen: maxFindings})}
+	// Same: a finding is revised only where its rank changes, not with each fact.
+	same := func(open, found *model.Finding) bool { return open.Rank == found.Rank }
+	return &Throttles{finding.New[struct{}](finding.Config{MaxOpen: maxFindings, Same: same})}
 }
 
 // Consume takes a fact, and returns the findings that it changes.
@@ -51,6 +56,10 @@ func (t *Throttles) Consume(f *model.Fact, now time.Time) []model.Finding {
 type Config struct {
 	// MaxFindings is the most findings that are open.
 	MaxFindings int `mapstructure:"max_findings"`
+	// Silent is after how long without a fact a finding is closed.
+	Silent time.Duration `mapstructure:"silent"`
+	// StorageID names a storage extension that keeps open findings over a restart; nil: none does.
+	StorageID *component.ID `mapstructure:"storage"`
 }
 
 // NewFactory returns the factory of the throttle connector.
@@ -58,16 +67,30 @@ func NewFactory() connector.Factory {
 	c := hub.NewConnectors(newEngine)
 	return connector.NewFactory(
 		component.MustNewType("throttle"),
-		func() component.Config { return &Config{MaxFindings: 1024} },
+		func() component.Config { return &Config{MaxFindings: 1024, Silent: time.Minute} },
 		connector.WithLogsToLogs(c.LogsToLogs, component.StabilityLevelDevelopment),
+		connector.WithLogsToMetrics(c.LogsToMetrics, component.StabilityLevelDevelopment),
 	)
 }
 
 func newEngine(cfg *Config, _ connector.Settings) (*hub.Engine, error) {
 	t := NewThrottles(cfg.MaxFindings)
+	open := &series.Metric{Name: "throttle.open", Unit: "{finding}", Kind: series.Gauge, Limit: 1}
 	return &hub.Engine{
-		Settings: hub.Settings{Interval: time.Second, FlushInterval: 15 * time.Second},
 		Logs:     t.read,
+		Settings: hub.Settings{RepeatInterval: 2 * time.Minute, Storage: cfg.StorageID},
+		Tick: func(now time.Time) hub.Output {
+			t.book.End(now, func(e *finding.Episode[struct{}]) bool { return now.Sub(e.Confirmed) >= cfg.Silent })
+			return hub.Output{Findings: t.book.Take()}
+		},
+		Open:   t.book.Standing,
+		States: map[string]hub.State{"findings": t.book},
+		Metrics: func(now time.Time) pmetric.Metrics {
+			open.Set(now, float64(t.book.Len()))
+			md := pmetric.NewMetrics()
+			otelmap.WriteMetrics(md, now, open)
+			return md
+		},
 	}, nil
 }
 
@@ -96,22 +119,38 @@ func (t *Throttles) read(ld plog.Logs) hub.Input {
 }
 
 // The connector of the document works.
-func TestPattern_FactComes_FindingIsSent(t *testing.T) {
-	f, sink := NewFactory(), &consumertest.LogsSink{}
-	c, err := f.CreateLogsToLogs(t.Context(), connectortest.NewNopSettings(f.Type()), f.CreateDefaultConfig(), sink)
-	require.NoError(t, err)
-	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
-	ld := plog.NewLogs()
-	otelmap.AppendFact(ld, &model.Fact{
-		Rank: model.Rank{JobID: "job", Incarnation: "life", Rank: 3, HostName: "node7"}, Kind: "gpu_throttled", What: "GPU 3 is at 91 degrees", Time: 1,
+func TestPattern_FactsComeAndEnd_FindingOpensAndCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, logs, metrics := NewFactory(), &consumertest.LogsSink{}, &consumertest.MetricsSink{}
+		set, cfg := connectortest.NewNopSettings(f.Type()), f.CreateDefaultConfig()
+		toLogs, err := f.CreateLogsToLogs(t.Context(), set, cfg, logs)
+		require.NoError(t, err)
+		toMetrics, err := f.CreateLogsToMetrics(t.Context(), set, cfg, metrics)
+		require.NoError(t, err)
+		both := []connector.Logs{toLogs, toMetrics}
+		for _, c := range both {
+			require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+		}
+		ld := plog.NewLogs()
+		otelmap.AppendFact(ld, &model.Fact{
+			Rank: model.Rank{JobID: "job", Incarnation: "life", Rank: 3, HostName: "node7"}, Kind: "gpu_throttled", What: "GPU 3 is at 91 degrees", Time: 1,
+		})
+		for _, c := range both { // the collector gives both instances each batch
+			require.NoError(t, c.ConsumeLogs(t.Context(), ld))
+		}
+		time.Sleep(2 * time.Minute)
+		for _, c := range both {
+			require.NoError(t, c.Shutdown(t.Context()))
+		}
+		var got []string
+		for _, ld := range logs.AllLogs() {
+			f, ok := otelmap.LogToFinding(ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0), nil)
+			require.True(t, ok)
+			got = append(got, f.Host+" "+f.Status)
+		}
+		assert.Equal(t, []string{"node7 open", "node7 open", "node7 closed"}, got, "once, with the first tick, and at its end")
+		assert.NotEmpty(t, metrics.AllMetrics())
 	})
-	require.NoError(t, c.ConsumeLogs(t.Context(), ld))
-	require.NoError(t, c.Shutdown(t.Context()))
-	require.Equal(t, 1, sink.LogRecordCount())
-	lr := sink.AllLogs()[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
-	got, ok := otelmap.LogToFinding(lr, nil)
-	require.True(t, ok)
-	assert.Equal(t, []any{"throttle", "node7", model.Some[int64](3)}, []any{got.Kind, got.Host, got.Rank})
 }
 
 // The code of docs/patterns.md is that of this file.
