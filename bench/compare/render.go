@@ -34,17 +34,24 @@ func renderLines(text []byte) (string, error) {
 }
 
 // renderRecords shows the lines of one recording. Requests of one moment come from goroutines
-// whose order has no meaning: they are ordered by what they hold, ids aside.
+// whose order has no meaning: they are ordered by what they hold, ids aside. How log records are divided
+// among requests has none either: each is shown by itself.
 func renderRecords(text []byte) (string, error) {
 	type request struct{ at, key, text string }
 	var all []request
 	for line := range bytes.Lines(text) {
-		shown, err := renderLines(line)
+		single, err := divide(line)
 		if err != nil {
 			return "", err
 		}
-		at, rest, _ := strings.Cut(strings.TrimPrefix(shown, "---\n"), "\n")
-		all = append(all, request{at, keyed.ReplaceAllString(rest, "$1"), shown})
+		for _, line := range single {
+			shown, err := renderLines(line)
+			if err != nil {
+				return "", err
+			}
+			at, rest, _ := strings.Cut(strings.TrimPrefix(shown, "---\n"), "\n")
+			all = append(all, request{at, keyed.ReplaceAllString(rest, "$1"), shown})
+		}
 	}
 	for from := 0; from < len(all); {
 		to := from + 1

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,4 +41,25 @@ func TestRenderRecords_RequestsOfOneMoment_HaveOneOrder(t *testing.T) {
 
 	assert.Equal(t, one, other)
 	assert.NotEqual(t, one, later)
+}
+
+// How log records are divided among requests has no meaning; that there is one more has.
+func TestRenderRecords_OtherRequests_AreEqual(t *testing.T) {
+	logs := func(bodies ...string) string {
+		var records []string
+		for _, b := range bodies {
+			records = append(records, `{"body":{"stringValue":"`+b+`"}}`)
+		}
+		return `{"after_seconds":1,"data":{"resourceLogs":[{"resource":{"attributes":[{"key":"k","value":{"stringValue":"v"}}]},` +
+			`"scopeLogs":[{"scope":{"name":"s"},"logRecords":[` + strings.Join(records, ",") + `]}]}]}}` + "\n"
+	}
+	one, err := renderRecords([]byte(logs("a", "b")))
+	require.NoError(t, err)
+	two, err := renderRecords([]byte(logs("b") + logs("a")))
+	require.NoError(t, err)
+	more, err := renderRecords([]byte(logs("a", "b", "b")))
+	require.NoError(t, err)
+	assert.Equal(t, one, two)
+	assert.Equal(t, 2, strings.Count(one, "k: v"), "each has its resource")
+	assert.NotEqual(t, one, more)
 }
