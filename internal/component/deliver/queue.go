@@ -43,6 +43,7 @@ type Queue struct {
 	over    chan struct{} // closed when it ends
 	began   time.Time     // when the call under way began
 	warned  bool          // that it does not return
+	closed  bool          // nothing more is put
 }
 
 // Delivery is one call of the next component.
@@ -72,6 +73,9 @@ func (q *Queue) Put(size int, call func(context.Context) error, lost func()) *De
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
+	case q.closed:
+		d.end(ErrClosed)
+		return d
 	case q.limit > 0 && q.size > 0 && q.size+size > q.limit:
 		d.end(ErrFull)
 		return d
@@ -203,6 +207,13 @@ func (q *Queue) stuck() bool {
 // Stop cancels the call under way, and those behind it, when ctx is done. A [Gate] ends them soon
 // afterwards.
 func (q *Queue) Stop(ctx context.Context) { context.AfterFunc(ctx, q.cancel) }
+
+// Close has what is put from then on be lost: the next component may have stopped.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+}
 
 // Drain waits until every call that was put is over, or ctx is done.
 func (q *Queue) Drain(ctx context.Context) {

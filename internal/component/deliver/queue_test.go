@@ -145,6 +145,19 @@ func TestQueue_Stopped_CallsAreCancelled(t *testing.T) {
 	})
 }
 
+// What was put before is delivered.
+func TestQueue_Closed_WhatIsPutIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueued()
+		q.put(1, time.Second, nil)
+		q.Close()
+		require.ErrorIs(t, q.Wait(t.Context(), q.put(2, 0, nil)), deliver.ErrClosed)
+		q.Drain(t.Context())
+		assert.Equal(t, []int{1}, q.given)
+		assert.Equal(t, 2, q.lost)
+	})
+}
+
 func TestQueue_DrainIsCutShort_Returns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, began := newQueued(), time.Now()

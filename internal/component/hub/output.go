@@ -171,6 +171,7 @@ func (o *output) stop(last context.Context) error {
 	if o.box != nil {
 		err = o.box.stop(last)
 	}
+	o.queue.Close()
 	o.queue.Drain(context.Background()) // the gate ends each call
 	if o.refused.Load() {
 		err = errMetrics

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
+)
+
+// allOf concludes with a step trace and metrics besides the findings of a name.
+func allOf(name string) Output {
+	out := findings(name)
+	out.FindingSpans = out.Findings
+	out.StepTraces, out.Measured = []ptrace.Traces{stepTrace(name)}, true
+	return out
+}
+
+// An output is flushed with the last instance that emits its signal; what comes later reaches the others.
+func TestLeave_OthersGetLaterInput_FlushForEachOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude, r.Metrics = findings, r.toy.metrics
+		flushes := []string{"a9", "b9", "c9"}
+		r.Flush = func(time.Time) Output {
+			out := findings(flushes[0])
+			out.FindingSpans = out.Findings
+			flushes = flushes[1:]
+			return out
+		}
+		logs, spans, metrics, traces := r.logsToLogs(r.logs), r.tracesToLogs(consumertest.NewNop()), r.logsToMetrics(r.metrics), r.logsToTraces(r.traces)
+		r.begin()
+		require.NoError(t, metrics.Shutdown(t.Context()))
+		assert.Len(t, flushes, 2)
+		assert.Equal(t, []int64{1}, valuesOf(r.metrics))
+		assert.Equal(t, []string{"a9"}, delivered(r.logs), "the other outputs get what was left, too")
+
+		require.NoError(t, logs.Shutdown(t.Context()))
+		assert.Len(t, flushes, 2, "another instance emits logs")
+		require.NoError(t, spans.ConsumeTraces(t.Context(), spanBatch("d1")))
+		synctest.Wait()
+		assert.Equal(t, []string{"a9", "d1"}, delivered(r.logs))
+
+		require.NoError(t, spans.Shutdown(t.Context()))
+		assert.Equal(t, []string{"a9", "d1", "b9"}, delivered(r.logs))
+		require.NoError(t, traces.Shutdown(t.Context()))
+		assert.Empty(t, flushes)
+		assert.Len(t, spansOf(r.traces), 3)
+		assert.Equal(t, []string{"a9", "d1", "b9"}, delivered(r.logs), "it has ended")
+		assert.Equal(t, int64(1), r.counts.EventsLost.Load(), "c9 has no output")
+	})
+}
+
+// An output that has ended gets nothing more: its next component may have stopped.
+func TestLeave_OutputHasEnded_IsNotCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.FlushInterval, r.conclude, r.Metrics = tickEvery, allOf, r.toy.metrics
+		r.start()
+		r.tracesToLogs(consumertest.NewNop())
+		require.NoError(t, r.instances[1].Shutdown(t.Context()))
+		require.NoError(t, r.instances[2].Shutdown(t.Context()))
+		metrics, traces := r.metrics.Calls(), r.traces.Calls()
+		r.sendEach("a1")
+		time.Sleep(2 * tickEvery)
+		synctest.Wait()
+		assert.Equal(t, []string{"a1"}, delivered(r.logs))
+		assert.Equal(t, metrics, r.metrics.Calls())
+		assert.Equal(t, traces, r.traces.Calls())
+		assert.Equal(t, int64(3), r.counts.SpansLost.Load(), "a finding, and a step trace of two")
+		r.stop()
+	})
+}
+
+// A connector ends in time, whatever its next components do, and counts what it could not deliver.
+func TestLeave_NextIsStuck_EndsInTimeAndCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Wait, r.conclude, r.Metrics = true, allOf, r.toy.metrics
+		r.Flush = func(time.Time) Output { return allOf("z1") }
+		stuck := delivertest.NewStuck(t)
+		r.logsToLogs(stuck)
+		r.logsToMetrics(stuck)
+		r.logsToTraces(stuck)
+		r.begin()
+		began := time.Now()
+		require.Error(t, r.send(t.Context(), "a1 b1"))
+		assert.Equal(t, deliver.Patience, time.Since(began))
+		for _, i := range r.instances {
+			began = time.Now()
+			require.ErrorIs(t, i.Shutdown(context.Background()), context.DeadlineExceeded)
+			assert.LessOrEqual(t, time.Since(began), deliver.ShutdownLimit)
+		}
+		assert.Equal(t, int64(2+3), r.counts.EventsLost.Load(), "a, b, and z with each flush")
+		assert.Equal(t, int64(2+2+3*(1+2)), r.counts.SpansLost.Load(), "of findings, and of step traces")
+	})
+}
+
+func TestLeave_Deadline_IsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = findings
+		r.logsToLogs(delivertest.NewStuck(t))
+		r.begin()
+		r.sendEach("a1")
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		require.Error(t, r.instances[0].Shutdown(ctx))
+		assert.LessOrEqual(t, time.Since(began), 300*time.Millisecond)
+		assert.Equal(t, int64(1), r.counts.EventsLost.Load())
+	})
+}
+
+// What was refused is sent a last time at the end.
+func TestLeave_FindingsAreKept_SentALastTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := &refusing{}
+		refuse.on.Store(true)
+		r := findingsRig(t, refuse.answer)
+		r.Flush = func(time.Time) Output { return findings("a2") }
+		r.sendEach("a1", "b1")
+		refuse.on.Store(false)
+		r.stop()
+		assert.Equal(t, []string{"b1 a2"}, delivered(r.logs))
+		assert.Zero(t, r.counts.EventsLost.Load())
+	})
+}
+
+func TestLeave_LastFindingsAreRefused_ReportedAndLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := findingsRig(t, delivertest.Refuses(1000, assert.AnError))
+		r.sendEach("a1 b1", "a2")
+		err := r.instances[0].Shutdown(t.Context())
+		require.ErrorIs(t, err, assert.AnError)
+		require.ErrorContains(t, err, "deliver the last 2 events: ")
+		assert.Equal(t, int64(2), r.counts.EventsLost.Load())
+	})
+}
+
+// Findings that come while the last ones are sent count as lost, each once, and take nothing from those.
+func TestLeave_FindingsComeMeanwhile_AreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = findings
+		refuse := &refusing{}
+		refuse.on.Store(true)
+		r.logs = delivertest.NewNext(func(ctx context.Context, call int64) error {
+			if !refuse.on.Load() {
+				return delivertest.TakesAfter(time.Second)(ctx, call)
+			}
+			return assert.AnError
+		})
+		r.logsToLogs(r.logs)
+		r.logsToMetrics(r.metrics)
+		r.begin()
+		r.sendEach("a1 b1")
+		refuse.on.Store(false)
+		stopped := make(chan error, 1)
+		go func() { stopped <- r.instances[0].Shutdown(context.Background()) }()
+		synctest.Wait()
+		r.sendEach("a2", "c1")
+		require.NoError(t, <-stopped)
+		assert.Equal(t, []string{"a1 b1"}, delivered(r.logs))
+		assert.Equal(t, int64(2), r.counts.EventsLost.Load())
+		r.stop()
+	})
+}
