@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -37,6 +38,8 @@ type Hub struct {
 	inbox inbox
 	turn  chan struct{} // holds a value while the engine is used
 	lock  sync.Locker
+	ends  context.Context //nolint:containedctx // done when the last instance leaves: the interval waits no longer for the turn
+	end   context.CancelFunc
 
 	// What follows belongs to the turn.
 	states            *States // nil: nothing is kept
@@ -64,6 +67,7 @@ func newHub(e *Engine, id component.ID, set component.TelemetrySettings) *Hub {
 	if e.Counts == nil {
 		e.Counts = &Counts{}
 	}
+	h.ends, h.end = context.WithCancel(context.Background())
 	h.inbox.limit = cmp.Or(e.InboxBytes, defaultInboxBytes)
 	h.interval = NewInterval(e.Interval, h.tick)
 	h.use(func() {})
@@ -210,6 +214,9 @@ func (h *Hub) use(do func()) {
 
 // tick has the engine conclude from time, and waits for the outputs as a sender does.
 func (h *Hub) tick(now time.Time) {
+	if err := h.enter(h.ends); err != nil {
+		return
+	}
 	sent, due := h.conclude(now)
 	ctx := context.Background()
 	if err := h.settle(ctx, &sent); err != nil {
@@ -220,9 +227,9 @@ func (h *Hub) tick(now time.Time) {
 	}
 }
 
-// conclude returns what came of a tick, and whether metrics and states were due.
+// conclude returns what came of a tick, and whether metrics and states were due; the caller has the turn, which
+// ends with it.
 func (h *Hub) conclude(now time.Time) (sent deliveries, due bool) {
-	h.turn <- struct{}{}
 	defer h.yield()
 	h.drain()
 	e, out := h.engine, &Output{}
@@ -290,13 +297,14 @@ func (h *Hub) leave(ctx context.Context, o *output) (err error) {
 	o.open--
 	last := o.open == 0
 	h.open--
-	end := h.open == 0
+	none := h.open == 0
 	h.leaving.Unlock()
 	if last {
 		err = h.finish(ctx, o)
 	}
-	if end {
-		h.interval.Stop(func() { err = errors.Join(err, h.end(ctx)) })
+	if none {
+		h.end()
+		h.interval.Stop(func() { err = errors.Join(err, h.close(ctx)) })
 	}
 	return err
 }
@@ -314,11 +322,24 @@ func (h *Hub) finish(ctx context.Context, o *output) error {
 	return errors.Join(err, o.stop(last), stopped())
 }
 
-func (h *Hub) flush(ctx context.Context, o *output) (deliveries, error) {
+// enter takes the turn, unless the engine is busy until ctx is done.
+func (h *Hub) enter(ctx context.Context) error {
 	select {
 	case h.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case h.turn <- struct{}{}:
+		return nil
 	case <-ctx.Done():
-		return deliveries{}, fmt.Errorf("flush: the analysis is busy: %w", context.Cause(ctx))
+		return fmt.Errorf("the analysis is busy: %w", context.Cause(ctx))
+	}
+}
+
+func (h *Hub) flush(ctx context.Context, o *output) (deliveries, error) {
+	if err := h.enter(ctx); err != nil {
+		return deliveries{}, fmt.Errorf("flush: %w", err)
 	}
 	defer h.yield()
 	h.drain()
@@ -330,7 +351,15 @@ func (h *Hub) flush(ctx context.Context, o *output) (deliveries, error) {
 	return h.emit(out, now, o == h.metrics), nil // series are sent once, as their output ends
 }
 
-func (h *Hub) end(ctx context.Context) error {
+// close closes the storage and stops the engine. One that is busy for long is left behind as it is.
+func (h *Hub) close(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, deliver.ShutdownLimit)
+	defer cancel()
+	if err := h.enter(limited); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	defer h.yield()
+	h.drain()
 	err := h.states.Close(ctx)
 	if h.engine.Stop != nil {
 		h.engine.Stop()

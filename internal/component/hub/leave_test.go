@@ -175,3 +175,32 @@ func TestLeave_FindingsComeMeanwhile_AreLost(t *testing.T) {
 		r.stop()
 	})
 }
+
+// The engine is stopped once nothing uses it any more, and does not keep the outputs from their end.
+func TestLeave_EngineIsBusy_StopsAfterwards(t *testing.T) {
+	for busy, want := range map[time.Duration][]string{
+		2*tickEvery + deliver.ShutdownLimit: {"busy", "waits", "stop"},
+		time.Hour:                           nil,
+	} {
+		t.Run(busy.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.conclude = findings
+				r.Stop = func() { r.note("stop") }
+				r.logsToLogs(r.logs)
+				r.begin()
+				r.takes.Store(int64(busy))
+				go func() { _ = r.send(context.Background(), "busy") }()
+				synctest.Wait()
+				r.takes.Store(0)
+				r.mustSend("waits")
+				time.Sleep(2 * tickEvery) // a tick waits for the engine, too
+				began := time.Now()
+				require.ErrorContains(t, r.instances[0].Shutdown(context.Background()), "the analysis is busy")
+				assert.LessOrEqual(t, time.Since(began), 2*deliver.ShutdownLimit)
+				assert.Equal(t, want, r.noted())
+				time.Sleep(2 * busy)
+			})
+		})
+	}
+}
