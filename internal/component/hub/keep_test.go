@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
+)
+
+// noting is a storage that notes with the engine what is saved.
+type noting struct {
+	memory
+	of *toy
+}
+
+func (s *noting) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return s, nil
+}
+
+func (s *noting) Set(_ context.Context, key string, value []byte) error {
+	s.of.note("save %s %s", key, value)
+	s.data[key] = value
+	return s.fail
+}
+
+func (s *noting) Close(context.Context) error {
+	s.of.note("close")
+	return nil
+}
+
+// counted is a state that counts the batches of a toy.
+type counted struct {
+	counter
+	restored string
+}
+
+func (c *counted) Restore(data []byte, _ time.Time) error {
+	c.restored = string(data)
+	return nil
+}
+
+// keepRig is a rig with a storage and an output for log events, which notes each call of the next component. Each batch changes
+// the state, and concludes with findings.
+func keepRig(t *testing.T) (*rig, *noting, *counted) {
+	t.Helper()
+	r, state := newRig(t), &counted{}
+	kept := &noting{memory{data: map[string][]byte{}}, r.toy}
+	r.host = host{componenttest.NewNopHost(), map[component.ID]component.Component{id: kept}}
+	r.Storage, r.States = &id, map[string]State{"state": state}
+	r.conclude = func(name string) Output {
+		state.n++
+		return findings(name)
+	}
+	r.logs = delivertest.NewNext(func(context.Context, int64) error { r.note("sent"); return nil })
+	r.logsToLogs(r.logs)
+	return r, kept, state
+}
+
+// A restart knows each finding that was sent.
+func TestStates_Findings_KeptBeforeTheyAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _, _ := keepRig(t)
+		r.Flush = func(time.Time) Output { r.note("flush"); return findings("a9") }
+		r.Stop = func() { r.note("stop") }
+		r.begin()
+		r.sendEach("a1", "")
+		assert.Equal(t, []string{"a1", "save state 1", "sent", ""}, r.noted(), "a batch without findings waits for the next flush")
+		r.stop()
+		assert.Equal(t, []string{"flush", "save state 2", "sent", "close", "stop"}, r.noted())
+	})
+}
+
+func TestStates_FlushIsDue_AreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _, _ := keepRig(t)
+		r.FlushInterval = 2 * tickEvery
+		r.begin()
+		time.Sleep(tickEvery + tickEvery/2)
+		r.sendEach("")
+		r.noted()
+		time.Sleep(tickEvery)
+		synctest.Wait()
+		assert.Empty(t, r.noted())
+		time.Sleep(tickEvery)
+		synctest.Wait()
+		assert.Equal(t, []string{"save state 1"}, r.noted())
+		r.stop()
+	})
+}
+
+func TestStates_Restart_AreRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, kept, state := keepRig(t)
+		kept.data["state"] = []byte("7")
+		r.Start = func(context.Context, component.Host, Outputs) error { r.note("start"); return nil }
+		r.Seen = func() { r.note("seen %s", state.restored) }
+		r.begin()
+		assert.Equal(t, []string{"start", "seen 7"}, r.noted())
+		r.stop()
+	})
+}
+
+// An engine that keeps its states itself does so before and after an output, and the others are kept behind the flush.
+func TestStates_EngineKeepsThem_BeforeAndAfterTheOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _, _ := keepRig(t)
+		r.Wait, r.FlushInterval = true, tickEvery
+		r.Save = func(ctx context.Context, states *States, out *Output) {
+			r.note("before %s", out.Findings[0].ID)
+			if out.Findings[0].ID == "a" {
+				states.SaveOne(ctx, "state")
+				states.SaveOne(ctx, "other")
+			}
+		}
+		r.Sent = func(_ context.Context, _ *States, out *Output) { r.note("after %d", len(out.Findings)) }
+		r.Tick = func(time.Time) Output { r.note("tick"); return findings("b1") }
+		r.begin()
+		r.sendEach("a1")
+		assert.Equal(t, []string{"a1", "before a", "save state 1", "sent", "after 1"}, r.noted())
+		r.sendEach("")
+		assert.Equal(t, []string{"", "after 0"}, r.noted())
+		time.Sleep(tickEvery)
+		synctest.Wait()
+		assert.Equal(t, []string{"tick", "before b", "sent", "after 1", "save state 2"}, r.noted())
+		r.stop()
+	})
+}
+
+func TestStates_StorageFails_CountedAndLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		telemetry := componenttest.NewTelemetry()
+		r, kept, _ := keepRig(t)
+		failures, err := telemetry.NewTelemetrySettings().MeterProvider.Meter("toy").Int64Counter("failures")
+		require.NoError(t, err)
+		r.StorageFailures = failures
+		r.begin()
+		kept.fail = assert.AnError
+		r.sendEach("a1", "a2")
+		assert.Equal(t, []string{"a1", "a2"}, delivered(r.logs), "they are sent all the same")
+		got, err := telemetry.GetMetric("failures")
+		require.NoError(t, err)
+		assert.Equal(t, int64(2), got.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+		assert.Equal(t, 2, r.log.FilterMessage("Storage of findings fails").Len())
+		kept.fail = nil
+		r.stop()
+		require.NoError(t, telemetry.Shutdown(context.Background()))
+	})
+}
+
+// An engine without a counter of failures has them logged.
+func TestStates_StorageFailsWithoutCounter_Logged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, kept, _ := keepRig(t)
+		r.begin()
+		kept.fail = assert.AnError
+		r.sendEach("a1")
+		assert.Equal(t, 1, r.log.FilterMessage("Storage of findings fails").Len())
+		kept.fail = nil
+		r.stop()
+	})
+}
