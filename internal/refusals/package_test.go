@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-var update = flag.Bool("update", false, "write testdata/table.md")
+var update = flag.Bool("update", false, "write the tables of testdata")
 
 // parallel is how many components run at a time: they wait for most of their time.
 const parallel = "24"

@@ -7,10 +7,7 @@ import (
 	"errors"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -59,50 +56,51 @@ func answering(answer delivertest.Answer) func(*testing.T) *next {
 	}
 }
 
-var modes = []mode{
-	{name: "refuses for a while", make: answering(delivertest.Refuses(refusals, errShort))},
-	{name: "full queue", busy: true, make: func(t *testing.T) *next {
-		t.Helper()
-		full := delivertest.NewFull(t, refusals)
-		return &next{Consumer: full, taken: full.To, stop: full.Stop}
-	}},
-	{name: "slow", make: answering(delivertest.TakesAfter(3 * every)), late: true, busy: true},
-	{name: "refuses for good", make: answering(delivertest.Refuses(math.MaxInt64, consumererror.NewPermanent(errShort))), never: true},
-	{name: "panics", make: answering(delivertest.Panics), never: true},
-	{name: "does not return", never: true, late: true, make: func(t *testing.T) *next {
-		t.Helper()
-		stuck := delivertest.NewStuck(t)
-		return &next{Consumer: stuck, taken: delivertest.NewNext(delivertest.Takes), entered: stuck.Entered, stop: func() {}}
-	}},
+// modes are all of them: those that refuse for a while refuse so many calls, and slow is how long a slow one takes.
+func modes(refusals int64, slow time.Duration) []mode {
+	return []mode{
+		{name: "refuses for a while", make: answering(delivertest.Refuses(refusals, errShort))},
+		{name: "full queue", busy: true, make: func(t *testing.T) *next {
+			t.Helper()
+			full := delivertest.NewFull(t, refusals)
+			return &next{Consumer: full, taken: full.To, stop: full.Stop}
+		}},
+		{name: "slow", make: answering(delivertest.TakesAfter(slow)), late: true, busy: true},
+		{name: "refuses for good", make: answering(delivertest.Refuses(math.MaxInt64, consumererror.NewPermanent(errShort))), never: true},
+		{name: "panics", make: answering(delivertest.Panics), never: true},
+		{name: "does not return", never: true, late: true, make: func(t *testing.T) *next {
+			t.Helper()
+			stuck := delivertest.NewStuck(t)
+			return &next{Consumer: stuck, taken: delivertest.NewNext(delivertest.Takes), entered: stuck.Entered, stop: func() {}}
+		}},
+	}
 }
+
+// ofReceivers are the modes for receivers.
+var ofReceivers = modes(refusals, 3*every)
 
 // What every component does with what is not taken is what the table says, and loses nothing silently.
 func TestNextComponentTakesNothing_NothingLostSilently(t *testing.T) {
-	table, all := newTable(), receivers(t)
+	all := receivers(t)
+	table := newTable(ofReceivers)
+	for i := range all {
+		table.row(all[i].name, all[i].signal)
+	}
 	t.Run("of", func(t *testing.T) {
 		for _, s := range all {
 			t.Run(s.name+" "+s.signal, func(t *testing.T) {
 				t.Parallel()
 				everything := s.everything(t)
-				for _, m := range modes {
+				for _, m := range ofReceivers {
 					t.Run(m.name, func(t *testing.T) {
 						t.Parallel()
-						table.set(&s, &m, s.outcome(t, &m, everything))
+						table.set(s.name, s.signal, m.name, s.outcome(t, &m, everything))
 					})
 				}
 			})
 		}
 	})
-	if t.Failed() {
-		return
-	}
-	path := filepath.Join("testdata", "table.md")
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(table.text(all)), 0o644)) //nolint:gosec // it is committed
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), table.text(all), "go test ./internal/refusals -update writes it")
+	table.compare(t, "table.md")
 }
 
 // everything is what a next component gets that takes everything.
@@ -239,35 +237,4 @@ func without(all, taken map[string]int) map[string]int {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(key string, _ int) bool { return taken[key] > 0 })
 	return out
-}
-
-// table is the outcomes, safe for concurrent use.
-type table struct {
-	mu   sync.Mutex
-	cell map[string]string
-}
-
-func newTable() *table { return &table{cell: map[string]string{}} }
-
-func (tb *table) set(s *subject, m *mode, text string) {
-	tb.mu.Lock()
-	defer tb.mu.Unlock()
-	tb.cell[s.name+s.signal+m.name] = text
-}
-
-func (tb *table) text(rows []subject) string {
-	var b strings.Builder
-	b.WriteString("| component | signal |")
-	for _, m := range modes {
-		b.WriteString(" " + m.name + " |")
-	}
-	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(modes)) + "\n")
-	for _, s := range rows {
-		b.WriteString("| " + s.name + " | " + s.signal + " |")
-		for _, m := range modes {
-			b.WriteString(" " + tb.cell[s.name+s.signal+m.name] + " |")
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
 }
