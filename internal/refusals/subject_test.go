@@ -29,6 +29,8 @@ const (
 	lost rule = iota + 1
 	// series: the next ones have it.
 	series
+	// passed: the error goes back to the sender, and what was refused is lost and counted.
+	passed
 )
 
 // subject is one signal of one component.
