@@ -28,6 +28,17 @@ type analysis struct {
 	left map[string]int
 	// used counts what the engine has used of the feed, by counter.
 	used string
+	// probe is a moment of the feed that is used as soon as it comes.
+	probe int64
+	// takes is of how many signals it is.
+	takes int
+	// filler fills the inbox, and filled is how much of it used counts. Logs: the connector has no storage, and its log is what
+	// keeps it busy.
+	filler func() batch
+	filled int
+	logs   bool
+	// refused counts batches for which the inbox has no room; empty: nothing does.
+	refused string
 }
 
 // output is a signal that a connector emits.
@@ -47,6 +58,10 @@ const phase = 100 * time.Millisecond
 
 // connectors are all of them, with settings that decide soon.
 func connectors() []analysis {
+	const (
+		memory4 = 4 << 20 // max_memory_mib
+		fill    = inboxBytes/longText + 1
+	)
 	return []analysis{
 		{
 			name: "straggler", factory: stragglerconnector.NewFactory, used: "connector_straggler_steps_analysed",
@@ -57,6 +72,7 @@ func connectors() []analysis {
 				{signal: "traces", rule: passed, dropped: "connector_straggler_story_spans_lost"},
 			},
 			feed: fault(20, "straggler"), moments: 45, quiet: 30 * time.Second,
+			filler: func() batch { return longOps(inboxBytes/longText + 1) }, takes: 1,
 		},
 		{
 			name: "desync", factory: desyncconnector.NewFactory, used: "connector_desync_states",
@@ -66,12 +82,14 @@ func connectors() []analysis {
 			},
 			emits: []output{{signal: "logs", dropped: "connector_desync_findings_forgotten"}, {signal: "metrics", rule: series}},
 			feed:  fault(20, "hang"), moments: 40, quiet: 60 * time.Second,
+			filler: func() batch { return longOps(memory4/2/longText + 1) }, refused: "connector_desync_inbox_dropped", takes: 2,
 		},
 		{
 			name: "clocks", factory: clocksconnector.NewFactory, used: "connector_clocks_edges",
 			config: map[string]any{"solve_interval": "500ms", "flush_interval": "1s", "forget_after": "15s"},
 			emits:  []output{{signal: "logs", dropped: "connector_clocks_lost"}, {signal: "metrics", rule: series}},
 			feed:   fault(20, "clock"), moments: 40, quiet: 60 * time.Second,
+			filler: func() batch { return manyNames(inboxBytes / 512) }, takes: 1, probe: 4, logs: true,
 		},
 		{
 			name: "epoch", factory: epochconnector.NewFactory, used: "connector_epoch_observations",
@@ -87,6 +105,7 @@ func connectors() []analysis {
 			},
 			left: map[string]int{"traces": 3}, // the saves of the first moment: when they were begun is not known
 			feed: both(fault(30, "checkpoint", "resume", "fleet", "log line"), slowSaves), moments: 60, quiet: 60 * time.Second,
+			filler: func() batch { return manyResumes(memory4 / 8 / 1024) }, takes: 1,
 		},
 		{
 			name: "findings", factory: findingsconnector.NewFactory, used: "connector_findings_received",
@@ -97,6 +116,7 @@ func connectors() []analysis {
 				{signal: "traces", dropped: "connector_findings_lost"},
 			},
 			feed: found, moments: findings + 8, quiet: 60 * time.Second,
+			filler: func() batch { return longFindings(fill) }, filled: fill, takes: 1,
 		},
 	}
 }

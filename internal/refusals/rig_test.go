@@ -28,6 +28,7 @@ type rig struct {
 	life
 
 	of     *analysis
+	born   time.Time
 	to     map[string]*watched              // by signal
 	faces  map[string][]component.Component // instances, by the signal that they emit
 	traces []consumer.Traces
@@ -45,9 +46,9 @@ type send struct {
 }
 
 // rigged returns the connector, whose next component of one signal is as a mode says; the others take everything.
-func (a *analysis) rigged(t *testing.T, host component.Host, signal string, m *mode, more ...zapcore.Core) *rig {
+func (a *analysis) rigged(t *testing.T, host component.Host, signal string, m *mode, hooks ...func(zapcore.Entry) error) *rig {
 	t.Helper()
-	r := &rig{of: a, to: map[string]*watched{}, faces: map[string][]component.Component{}}
+	r := &rig{of: a, born: time.Now(), to: map[string]*watched{}, faces: map[string][]component.Component{}}
 	for _, o := range a.emits {
 		if o.signal == signal {
 			r.to[o.signal] = &watched{next: m.make(t)}
@@ -67,7 +68,7 @@ func (a *analysis) rigged(t *testing.T, host component.Host, signal string, m *m
 	require.NoError(t, confmap.Validate(cfg))
 	core, logged := observer.New(zap.WarnLevel)
 	set := connector.Settings{ID: component.NewID(f.Type()), TelemetrySettings: r.telemetry.NewTelemetrySettings()}
-	set.Logger, r.logged = zap.New(zapcore.NewTee(append(more, core)...)), logged
+	set.Logger, r.logged = zap.New(core, zap.Hooks(hooks...)), logged
 	for _, o := range a.emits {
 		r.connect(t, f, set, cfg, o.signal)
 	}
@@ -109,12 +110,12 @@ func (r *rig) connect(t *testing.T, f connector.Factory, set connector.Settings,
 // send gives all instances the same, as the collector does.
 func (r *rig) send(b batch) (err error) {
 	ctx := context.Background()
-	if b.traces.SpanCount() > 0 {
+	if b.traces.ResourceSpans().Len() > 0 {
 		for _, c := range r.traces {
 			err = errors.Join(err, c.ConsumeTraces(ctx, b.traces))
 		}
 	}
-	if b.logs.LogRecordCount() > 0 {
+	if b.logs.ResourceLogs().Len() > 0 {
 		for _, c := range r.logs {
 			err = errors.Join(err, c.ConsumeLogs(ctx, b.logs))
 		}
@@ -122,10 +123,12 @@ func (r *rig) send(b batch) (err error) {
 	return err
 }
 
+// begins is when the feed begins, so that what comes before it changes no time.
+const begins = 20 * time.Second
+
 // run sends the feed, each moment at its time, and lets the connector run on.
 func (r *rig) run(dropped string) {
-	time.Sleep(phase)
-	begin := time.Now()
+	begin := r.born.Add(begins + phase)
 	for n := range r.of.moments {
 		time.Sleep(time.Until(begin.Add(time.Duration(n) * faulty.Period)))
 		b, lost, sent := r.of.feed("", begin, n), r.counter(dropped), time.Now()

@@ -3,6 +3,7 @@
 package refusals
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -24,10 +25,11 @@ type watched struct {
 
 	mu      sync.Mutex
 	calls   int
-	refused int       // calls
-	items   int       // that were refused
-	last    time.Time // when a call was refused, if the last one was
-	longest time.Duration
+	refused int           // calls
+	items   int           // that were refused
+	last    time.Time     // when a call was refused, if the last one was
+	latest  time.Duration // after which a refused call was followed by another
+	soonest time.Duration
 }
 
 // pass makes a call with so many items. A call that does not return counts as refused for no item.
@@ -45,7 +47,8 @@ func (w *watched) begin() {
 	defer w.mu.Unlock()
 	w.calls++
 	if !w.last.IsZero() {
-		w.longest = max(w.longest, time.Since(w.last))
+		after := time.Since(w.last)
+		w.latest, w.soonest = max(w.latest, after), min(cmp.Or(w.soonest, after), after)
 	}
 }
 
@@ -60,17 +63,17 @@ func (w *watched) end(items int, refused bool) {
 	}
 }
 
-// answered is how often a next component was called, and what it refused; again is the longest time from a refused call
-// to the next one.
+// answered is how often a next component was called, and what it refused, and how long after a refused call the next
+// one comes.
 type answered struct {
 	calls, refused, items int
-	again                 time.Duration
+	latest, soonest       time.Duration
 }
 
 func (w *watched) answers() answered {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return answered{w.calls, w.refused, w.items, w.longest}
+	return answered{w.calls, w.refused, w.items, w.latest, w.soonest}
 }
 
 func (w *watched) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
