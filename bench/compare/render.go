@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -35,7 +36,7 @@ func renderLines(text []byte) (string, error) {
 
 // renderRecords shows the lines of one recording. Requests of one moment come from goroutines
 // whose order has no meaning: they are ordered by what they hold, ids aside. How log records are divided
-// among requests has none either: each is shown by itself.
+// among requests has none either: each is shown by itself, and once where it is repeated in the same moment.
 func renderRecords(text []byte) (string, error) {
 	type request struct{ at, key, text string }
 	var all []request
@@ -62,11 +63,20 @@ func renderRecords(text []byte) (string, error) {
 		from = to
 	}
 	var b strings.Builder
-	for _, r := range all {
-		b.WriteString(r.text)
+	for i, r := range all {
+		if i == 0 || r.at != all[i-1].at || !isLog(r.text) || untimed(r.text) != untimed(all[i-1].text) {
+			b.WriteString(r.text)
+		}
 	}
 	return b.String(), nil
 }
+
+func isLog(text string) bool { return strings.Contains(text, "logRecords:") }
+
+var nanos = regexp.MustCompile(`imeUnixNano: \d+`)
+
+// untimed returns a text without the times of a record: that of a repetition is the moment.
+func untimed(text string) string { return nanos.ReplaceAllString(text, "") }
 
 // render shows a value below its key. Attributes of OTLP/JSON are shown as key and value, and a
 // text that is JSON itself, such as evidence, as what it holds, in the order in which it does.

@@ -43,7 +43,8 @@ func TestRenderRecords_RequestsOfOneMoment_HaveOneOrder(t *testing.T) {
 	assert.NotEqual(t, one, later)
 }
 
-// How log records are divided among requests has no meaning; that there is one more has.
+// How log records are divided among requests has no meaning, nor has a repetition in the same moment; that
+// there is another has.
 func TestRenderRecords_OtherRequests_AreEqual(t *testing.T) {
 	logs := func(bodies ...string) string {
 		var records []string
@@ -57,9 +58,12 @@ func TestRenderRecords_OtherRequests_AreEqual(t *testing.T) {
 	require.NoError(t, err)
 	two, err := renderRecords([]byte(logs("b") + logs("a")))
 	require.NoError(t, err)
-	more, err := renderRecords([]byte(logs("a", "b", "b")))
+	again, err := renderRecords([]byte(logs("a", "b", "b")))
+	require.NoError(t, err)
+	more, err := renderRecords([]byte(logs("a", "b", "c")))
 	require.NoError(t, err)
 	assert.Equal(t, one, two)
 	assert.Equal(t, 2, strings.Count(one, "k: v"), "each has its resource")
+	assert.Equal(t, one, again)
 	assert.NotEqual(t, one, more)
 }
