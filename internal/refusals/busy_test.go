@@ -5,7 +5,9 @@ package refusals
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -31,10 +33,15 @@ import (
 // hold stops the first that comes to it, until it is released.
 type hold struct {
 	entered, released chan struct{}
+	release           func()
 	once              atomic.Bool
 }
 
-func newHold() *hold { return &hold{entered: make(chan struct{}), released: make(chan struct{})} }
+func newHold() *hold {
+	h := &hold{entered: make(chan struct{}), released: make(chan struct{})}
+	h.release = sync.OnceFunc(func() { close(h.released) })
+	return h
+}
 
 func (h *hold) pass() {
 	if !h.once.Swap(true) {
@@ -80,6 +87,7 @@ func (a *analysis) busied(t *testing.T, h *hold) *rig {
 func (a *analysis) full(t *testing.T, put map[string][]item) string {
 	t.Helper()
 	h := newHold()
+	defer h.release()
 	r := a.busied(t, h)
 	early := make(chan struct{})
 	go func() {
@@ -99,7 +107,7 @@ func (a *analysis) full(t *testing.T, put map[string][]item) string {
 	require.ErrorIs(t, refusal, hub.ErrBusy)
 	assert.False(t, consumererror.IsPermanent(refusal), "the sender repeats it")
 	assert.LessOrEqual(t, time.Since(began), time.Duration(a.takes)*deliver.Patience)
-	close(h.released)
+	h.release()
 	require.NoError(t, <-filled)
 	<-early
 	time.Sleep(time.Second)
@@ -131,6 +139,7 @@ func (a *analysis) full(t *testing.T, put map[string][]item) string {
 // untilHeld sends the feed of another job until the engine is busy.
 func (r *rig) untilHeld(t *testing.T, h *hold) {
 	t.Helper()
+	time.Sleep(phase)
 	begin := time.Now()
 	if r.of.logs {
 		assert.NoError(t, r.send(unreadable()))
@@ -150,7 +159,7 @@ func unreadable() batch {
 
 // A next component that does not return keeps no sender from the engine.
 func TestConnector_NextDoesNotReturn_EngineGoesOn(t *testing.T) {
-	stuck := ofConnectors[len(ofConnectors)-1]
+	stuck := ofConnectors[slices.IndexFunc(ofConnectors, func(m mode) bool { return m.name == doesNotReturn })]
 	for _, a := range connectors() {
 		for _, o := range a.emits {
 			t.Run(a.name+" "+o.signal, func(t *testing.T) {

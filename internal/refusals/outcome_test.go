@@ -4,6 +4,7 @@ package refusals
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,7 +23,11 @@ import (
 const turnedAway = 8
 
 // ofConnectors are the modes for connectors. Their clock is that of a test, so that waiting takes no time.
-var ofConnectors = modes(turnedAway, 200*time.Millisecond)
+var ofConnectors = append(modes(turnedAway, 200*time.Millisecond),
+	mode{name: untilEnd, never: true, make: answering(delivertest.Refuses(math.MaxInt64, errShort))})
+
+// untilEnd is the mode in which what waits is refused until the connector stops, and then.
+const untilEnd = "refuses until the end"
 
 // taking is the answer of the next components of the other signals.
 var taking = delivertest.Takes
@@ -200,9 +205,12 @@ func (v *verdict) events(t *testing.T) string {
 		out = append(out, "error to the sender")
 	}
 	switch {
-	case v.m.name == "does not return":
+	case v.m.name == doesNotReturn:
 		require.ErrorIs(t, v.ended, context.DeadlineExceeded)
 		assert.Equal(t, len(v.put), v.dropped, "all that was put")
+	case v.m.name == untilEnd && v.o.rule != passed:
+		require.Error(t, v.ended)
+		assert.Len(t, newest(v.put), v.dropped, "the newest revision of each")
 	case v.m.never || v.o.rule == passed:
 		assert.Equal(t, v.items, v.dropped, "what was refused for good is counted, once")
 	default:
@@ -210,7 +218,7 @@ func (v *verdict) events(t *testing.T) string {
 		assert.LessOrEqual(t, v.latest, again, "what was refused is sent again")
 		assert.True(t, v.refused == 0 || v.soonest >= time.Second, "got the next try after %v: the next component gets time", v.soonest)
 	}
-	assert.Equal(t, len(v.put), len(v.arrived)+v.dropped+v.superseded(), "each arrives, is counted, or has a newer revision that arrives")
+	assert.Len(t, v.put, len(v.arrived)+v.dropped+v.superseded(), "each arrives, is counted, or has a newer revision that arrives")
 	if v.dropped == 0 {
 		assert.Empty(t, lost, "lost silently")
 		if len(lost) == 0 {
@@ -227,12 +235,20 @@ func (v *verdict) events(t *testing.T) string {
 	if len(v.arrived) > 0 {
 		out = append(out, "the next ones arrive")
 	}
+	if v.ended != nil {
+		out = append(out, "an error at the end")
+	}
 	return strings.Join(out, ", ")
 }
 
 // superseded counts the items that did not arrive, but a newer one of the same key.
 func (v *verdict) superseded() int {
-	if v.m.never || v.o.rule == passed {
+	switch {
+	case v.o.rule == passed:
+		return 0
+	case v.m.name == untilEnd:
+		return len(v.put) - len(newest(v.put))
+	case v.m.never:
 		return 0
 	}
 	have := map[item]int{}

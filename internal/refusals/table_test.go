@@ -68,13 +68,15 @@ func modes(refusals int64, slow time.Duration) []mode {
 		{name: "slow", make: answering(delivertest.TakesAfter(slow)), late: true, busy: true},
 		{name: "refuses for good", make: answering(delivertest.Refuses(math.MaxInt64, consumererror.NewPermanent(errShort))), never: true},
 		{name: "panics", make: answering(delivertest.Panics), never: true},
-		{name: "does not return", never: true, late: true, make: func(t *testing.T) *next {
+		{name: doesNotReturn, never: true, late: true, make: func(t *testing.T) *next {
 			t.Helper()
 			stuck := delivertest.NewStuck(t)
 			return &next{Consumer: stuck, taken: delivertest.NewNext(delivertest.Takes), entered: stuck.Entered, stop: func() {}}
 		}},
 	}
 }
+
+const doesNotReturn = "does not return"
 
 // ofReceivers are the modes for receivers.
 var ofReceivers = modes(refusals, 3*every)

@@ -30,13 +30,14 @@ type watched struct {
 	last    time.Time     // when a call was refused, if the last one was
 	latest  time.Duration // after which a refused call was followed by another
 	soonest time.Duration
+	err     error // of the last call
 }
 
 // pass makes a call with so many items. A call that does not return counts as refused for no item.
 func (w *watched) pass(items int, call func() error) (err error) {
 	w.begin()
 	refused := true // a panic refuses
-	defer func() { w.end(items, refused) }()
+	defer func() { w.end(items, refused, err) }()
 	err = call()
 	refused = err != nil
 	return err
@@ -52,10 +53,10 @@ func (w *watched) begin() {
 	}
 }
 
-func (w *watched) end(items int, refused bool) {
+func (w *watched) end(items int, refused bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.last = time.Time{}
+	w.last, w.err = time.Time{}, err
 	if refused {
 		w.refused++
 		w.items += items
@@ -68,12 +69,13 @@ func (w *watched) end(items int, refused bool) {
 type answered struct {
 	calls, refused, items int
 	latest, soonest       time.Duration
+	err                   error
 }
 
 func (w *watched) answers() answered {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return answered{w.calls, w.refused, w.items, w.latest, w.soonest}
+	return answered{w.calls, w.refused, w.items, w.latest, w.soonest, w.err}
 }
 
 func (w *watched) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
