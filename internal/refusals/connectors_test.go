@@ -71,7 +71,7 @@ func connectors() []analysis {
 				{signal: "metrics", rule: series},
 				{signal: "traces", rule: passed, dropped: "connector_straggler_story_spans_lost"},
 			},
-			feed: fault(20, "straggler"), moments: 45, quiet: 30 * time.Second,
+			feed: fault(4, "straggler"), moments: 24, quiet: 25 * time.Second,
 			filler: func() batch { return longOps(inboxBytes/longText + 1) }, takes: 1,
 		},
 		{
