@@ -72,6 +72,11 @@ func (a *analysis) rigged(t *testing.T, host component.Host, signal string, m *m
 	for _, o := range a.emits {
 		r.connect(t, f, set, cfg, o.signal)
 	}
+	t.Cleanup(func() { // a second Shutdown does nothing
+		for _, faces := range r.faces {
+			_ = shutdown(faces)
+		}
+	})
 	for _, faces := range r.faces {
 		for _, c := range faces {
 			require.NoError(t, c.Start(t.Context(), r.host))
