@@ -56,6 +56,27 @@ func TestConsume_EngineIsBusy_BatchesWaitInOrder(t *testing.T) {
 	})
 }
 
+// What concludes from time, or ends an output, uses first what came before.
+func TestTickAndFlush_BatchesWait_AreUsedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := busyRig(t, tickEvery+time.Second, func(r *rig) {
+			r.Tick = func(time.Time) Output { r.note("tick"); return Output{} }
+			r.Flush = func(time.Time) Output { r.note("flush"); return Output{} }
+		})
+		r.mustSend("1")
+		time.Sleep(tickEvery + 2*time.Second)
+		synctest.Wait()
+		assert.Equal(t, []string{"busy", "1", "tick"}, r.noted())
+		r.takes.Store(int64(time.Second))
+		go func() { _ = r.send(context.Background(), "busy") }()
+		synctest.Wait()
+		r.mustSend("2")
+		require.NoError(t, r.instances[0].Shutdown(t.Context()))
+		assert.Equal(t, []string{"busy", "2", "flush"}, r.noted())
+		r.end()
+	})
+}
+
 func TestConsume_InboxIsFull_RefusedAfterPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := busyRig(t, time.Hour, nil)

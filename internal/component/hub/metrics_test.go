@@ -117,6 +117,24 @@ func TestMetrics_UnderWayAtTheEnd_LastValuesAreSent(t *testing.T) {
 	})
 }
 
+// A call that takes long is cancelled early in the end, so that the last values go out.
+func TestMetrics_StuckUntilTheEnd_LastValuesAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := metricsRig(t, func(ctx context.Context, call int64) error {
+			if call == 1 {
+				return delivertest.TakesAfter(time.Hour)(ctx, call)
+			}
+			return nil
+		})
+		r.Flush = func(time.Time) Output { return Output{Measured: true} }
+		r.sendEach("measured")
+		time.Sleep(tickEvery / 2)
+		r.stop()
+		assert.Equal(t, []int64{2}, valuesOf(r.metrics), "once")
+		assert.Equal(t, int64(2), r.metrics.Calls())
+	})
+}
+
 // The engine works on while the end waits for metrics.
 func TestMetrics_UnderWayAtTheEnd_SendersDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

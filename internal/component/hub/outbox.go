@@ -107,7 +107,6 @@ func (b *outbox) set(e entry) bool {
 	}
 	if e.kept {
 		e.keep()
-		b.pending.Delete(at) // to be the last in order
 	} else {
 		b.fresh = append(b.fresh, at)
 	}

@@ -140,3 +140,29 @@ func TestRecords_NoBytes_AreBounded(t *testing.T) {
 		assert.Equal(t, int64(maxEntries+10), r.counts.EventsLost.Load())
 	})
 }
+
+// The newest of those that are under way, and of those that came since, stays.
+func TestRecords_FullOfOneUnderWay_RevisionTakesItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := findingsRig(t, delivertest.TakesAfter(time.Minute))
+		r.conclude = func(name string) Output { return record("x", 40, name) }
+		r.sendEach("x1", "x2")
+		assert.Zero(t, r.counts.EventsLost.Load())
+		time.Sleep(3 * time.Minute)
+		assert.Equal(t, []string{"x1", "x2"}, delivered(r.logs))
+		r.stop()
+	})
+}
+
+// What was delivered leaves nothing behind.
+func TestFindings_Delivered_NothingIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := findingsRig(t, delivertest.Takes)
+		r.sendEach("a1", "a2 b1", "-1")
+		box := r.instances[0].output.box
+		assert.Zero(t, box.pending.Len())
+		assert.Zero(t, box.pending.Bytes())
+		assert.Nil(t, box.fresh)
+		r.stop()
+	})
+}

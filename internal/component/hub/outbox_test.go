@@ -213,7 +213,7 @@ func TestRecordsAndSpans_NextRefuses_NewestOfEachIsSentAgain(t *testing.T) {
 		r.conclude = func(name string) Output {
 			return Output{
 				Findings: findingsIn("a1"), FindingSpans: findingsIn("a1"),
-				Records: []Record{{Key: name[:1], Write: func(lr plog.LogRecord) { lr.Body().SetStr(name) }}},
+				Records: []Record{{Key: "a", Write: func(lr plog.LogRecord) { lr.Body().SetStr("record") }}, {Key: name[:1], Write: func(lr plog.LogRecord) { lr.Body().SetStr(name) }}},
 				Spans: []Spans{{Key: name[:1], Write: func(td ptrace.Traces) {
 					td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName(name)
 				}}},
@@ -228,11 +228,11 @@ func TestRecordsAndSpans_NextRefuses_NewestOfEachIsSentAgain(t *testing.T) {
 		refuse.on.Store(false)
 		time.Sleep(againWithin)
 		synctest.Wait()
-		assert.Equal(t, []string{"a1 y1 x2"}, delivered(r.logs))
+		assert.Equal(t, []string{"a1 y1 record x2"}, delivered(r.logs), "a record is no finding of its key")
 		assert.Equal(t, []string{"finding toy y1 x2"}, spansOf(r.traces))
 		r.mustSend("y2")
 		synctest.Wait()
-		assert.Equal(t, []string{"a1 y1 x2", "a1 y2"}, delivered(r.logs))
+		assert.Equal(t, []string{"a1 y1 record x2", "a1 record y2"}, delivered(r.logs))
 		assert.Zero(t, r.counts.EventsLost.Load()+r.counts.SpansLost.Load())
 		r.stop()
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
@@ -71,6 +72,97 @@ func TestConsumeWait_SenderLeaves_OutputIsNotWaitedFor(t *testing.T) {
 		assert.Equal(t, deliver.Patience/4, time.Since(began))
 		time.Sleep(time.Minute)
 		assert.Equal(t, []string{"a1"}, delivered(r.logs))
+		r.stop()
+	})
+}
+
+// elapsed returns how long a sender waits for a batch, which it sends after a time.
+func (r *rig) elapsed(after time.Duration, name string) <-chan time.Duration {
+	got := make(chan time.Duration, 1)
+	go func() {
+		time.Sleep(after)
+		began := time.Now()
+		assert.NoError(r.tb, r.send(context.Background(), name))
+		got <- time.Since(began)
+	}()
+	return got
+}
+
+// A sender waits for the call that has what came of its batch, and each call may take the patience.
+func TestConsumeWait_CallsFollowEachOther_SenderWaitsForItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const call = deliver.Patience * 3 / 4
+		r := newRig(t)
+		r.Wait, r.conclude = true, findings
+		r.logsToLogs(delivertest.NewNext(delivertest.TakesAfter(call)))
+		r.begin()
+		first, second, third := r.elapsed(0, "a1"), r.elapsed(call/3, "b1"), r.elapsed(call+call/3, "c1")
+		assert.Equal(t, call, <-first)
+		assert.Equal(t, 2*call-call/3, <-second)
+		assert.Equal(t, 2*call-call/3, <-third)
+		r.stop()
+	})
+}
+
+// While refused findings rest, no sender waits for them; while they are sent again, senders wait.
+func TestConsumeWait_Retry_SenderWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Wait, r.conclude = true, findings
+		r.logsToLogs(delivertest.NewNext(func(ctx context.Context, call int64) error {
+			if call == 1 {
+				return assert.AnError
+			}
+			return delivertest.TakesAfter(deliver.Patience/2)(ctx, call)
+		}))
+		r.begin()
+		r.mustSend("a1")
+		time.Sleep(again.InitialInterval + deliver.Patience/4)
+		began := time.Now()
+		r.mustSend("b1")
+		assert.Equal(t, deliver.Patience/4+deliver.Patience/2, time.Since(began), "the retry, and the next call")
+		r.stop()
+	})
+}
+
+// A sender waits again once a part that was refused is taken.
+func TestConsumeWait_AfterAPart_SenderWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Wait, r.conclude = true, findings
+		next := &partly{Logs: r.logs}
+		r.logsToLogs(slowly{next})
+		r.begin()
+		r.mustSend("a1 b1")
+		time.Sleep(time.Minute)
+		began := time.Now()
+		r.mustSend("c1")
+		assert.Equal(t, deliver.Patience/2, time.Since(began))
+		r.stop()
+	})
+}
+
+// slowly is a next component that takes half the patience for each call.
+type slowly struct{ *partly }
+
+func (s slowly) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	time.Sleep(deliver.Patience / 2)
+	return s.partly.ConsumeLogs(ctx, ld)
+}
+
+// Nothing comes of an output that has ended.
+func TestConsumeWait_OutputHasEnded_SenderDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Wait, r.conclude = true, findings
+		r.logsToLogs(r.logs)
+		r.logsToMetrics(r.metrics)
+		r.begin()
+		r.mustSend("a1")
+		require.NoError(t, r.instances[0].output.box.stop(t.Context()))
+		began := time.Now()
+		r.mustSend("b1")
+		assert.Zero(t, time.Since(began))
 		r.stop()
 	})
 }
