@@ -92,6 +92,21 @@ func TestMetrics_NextIsStuck_IsSkipped(t *testing.T) {
 	})
 }
 
+// A sender that waits for what came of its batch waits for metrics, too.
+func TestMetrics_NextIsSlow_SenderWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Wait, r.Metrics = true, r.toy.metrics
+		r.conclude = func(string) Output { return Output{Measured: true} }
+		r.logsToMetrics(delivertest.NewNext(delivertest.TakesAfter(deliver.Patience / 2)))
+		r.begin()
+		began := time.Now()
+		r.mustSend("x", "y")
+		assert.Equal(t, deliver.Patience, time.Since(began))
+		r.stop()
+	})
+}
+
 // Metrics that have no series are not sent, and an engine may have none.
 func TestMetrics_None_NoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

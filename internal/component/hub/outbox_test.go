@@ -113,6 +113,26 @@ func TestFindings_RevisionDuringCall_IsSent(t *testing.T) {
 	})
 }
 
+// A revision that came during a call does not replace one that came after the call was refused.
+func TestFindings_RevisionsBeforeAndAfterRefusal_NewestStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := findingsRig(t, func(_ context.Context, call int64) error {
+			time.Sleep(time.Second)
+			if call <= 2 {
+				return assert.AnError
+			}
+			return nil
+		})
+		r.sendEach("a1", "a2")
+		time.Sleep(3 * time.Second / 2) // it rests
+		r.sendEach("a3")
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"a3"}, delivered(r.logs))
+		assert.Zero(t, r.counts.EventsLost.Load())
+		r.stop()
+	})
+}
+
 func TestFindings_RefusedForGood_AreLostOnce(t *testing.T) {
 	for name, answer := range map[string]delivertest.Answer{
 		"permanent": delivertest.Refuses(1, consumererror.NewPermanent(assert.AnError)),

@@ -130,3 +130,14 @@ func TestStepTraces_SenderLeaves_WhatWaitsIsTakenBack(t *testing.T) {
 		r.stop()
 	})
 }
+
+func TestStepTraces_OfAFlushRefused_ShutdownReportsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Flush = func(time.Time) Output { return Output{StepTraces: []ptrace.Traces{stepTrace("1")}} }
+		r.logsToTraces(delivertest.NewNext(delivertest.Refuses(1, assert.AnError)))
+		r.begin()
+		require.ErrorIs(t, r.instances[0].Shutdown(t.Context()), assert.AnError)
+		assert.Equal(t, int64(2), r.counts.SpansLost.Load())
+	})
+}
