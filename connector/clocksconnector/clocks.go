@@ -119,8 +119,8 @@ func (c *clocks) take(now time.Time) hub.Output {
 	c.measures.add(out.Models, now)
 	records := make([]hub.Record, len(out.Models))
 	for i := range out.Models {
-		m := &out.Models[i]
-		records[i] = hub.Record{Key: m.Clock, Bytes: modelBytes + 2*len(m.Clock), Write: func(lr plog.LogRecord) { clockmap.ModelToLog(m, lr) }}
+		m := out.Models[i] // one that is refused holds no other
+		records[i] = hub.Record{Key: m.Clock, Bytes: modelBytes + 2*len(m.Clock), Write: func(lr plog.LogRecord) { clockmap.ModelToLog(&m, lr) }}
 	}
 	return hub.Output{Findings: out.Findings, Records: records}
 }

@@ -254,7 +254,7 @@ func withOthers(changed, open []model.Finding) []model.Finding {
 		known[changed[i].ID] = true
 	}
 	for i := range open {
-		if !known[open[i].ID] {
+		if id := open[i].ID; id == "" || !known[id] {
 			changed = append(changed, open[i])
 		}
 	}
