@@ -25,7 +25,7 @@ type Config struct {
 	Color string `mapstructure:"color"`
 	// MinSeverity leaves out findings that have never been as severe.
 	MinSeverity string `mapstructure:"min_severity"`
-	// Updates says which later revisions of a finding are written: those that changed, or none.
+	// Updates is which later revisions of a finding are written: those that changed, or none.
 	Updates string `mapstructure:"updates"`
 	// UpdateInterval is the least time between two changes of open findings that are written.
 	UpdateInterval time.Duration `mapstructure:"update_interval"`

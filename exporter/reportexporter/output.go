@@ -35,7 +35,7 @@ func openOutput(path string) (*output, error) {
 	case toStderr:
 		return &output{name: path, file: os.Stderr, to: os.Stderr, lock: &standard}, nil
 	}
-	// Others may read what it says, as they may a log.
+	// Others may read it, as they may a log.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644) //nolint:gosec // see above
 	if err != nil {
 		return nil, fmt.Errorf("open path %s: %w; make its directory, and let the collector write there", path, cause(err))

@@ -38,7 +38,7 @@ const inboxFull = "inbox full"
 // again is within which time what was refused is sent again.
 const again = 5 * time.Second
 
-// What becomes of what a connector concludes, and of the data that a sender sends it, is what the table says.
+// What becomes of what a connector concludes, and of the data that a sender sends it, is what the table has.
 func TestConnector_NextTakesNothing_NothingLostSilently(t *testing.T) {
 	all := connectors()
 	table := newTable(ofConnectors)

@@ -46,7 +46,7 @@ func processors() []passing {
 	}
 }
 
-// What becomes of spans that pass through a processor is what the table says.
+// What becomes of spans that pass through a processor is what the table has.
 func TestProcessor_NextTakesNothing_NothingLostSilently(t *testing.T) {
 	table := newTable(ofConnectors)
 	t.Run("of", func(t *testing.T) {

@@ -229,7 +229,7 @@ func saves(t *testing.T) func(*testing.T, *life) {
 	}
 }
 
-// commits are the messages of a rank, which tells every collector.
+// commits are the messages of a rank, which sends them to every collector.
 func commits(t *testing.T) func(*testing.T, *life) {
 	t.Helper()
 	return func(t *testing.T, l *life) {

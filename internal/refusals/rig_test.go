@@ -45,7 +45,7 @@ type send struct {
 	lost int // items of the row's signal that were counted as dropped meanwhile
 }
 
-// rigged returns the connector, whose next component of one signal is as a mode says; the others take everything.
+// rigged returns the connector, whose next component of one signal is as a mode has it; the others take everything.
 func (a *analysis) rigged(t *testing.T, host component.Host, signal string, m *mode, hooks ...func(zapcore.Entry) error) *rig {
 	t.Helper()
 	r := &rig{of: a, born: time.Now(), to: map[string]*watched{}, faces: map[string][]component.Component{}}

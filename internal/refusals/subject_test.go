@@ -42,7 +42,7 @@ type subject struct {
 	dropped, emitted string
 	// keeps: a storage keeps how far the source was read, so that what is dropped is not read again.
 	keeps bool
-	// key tells log records apart, the same in each life of a source; nil takes the body.
+	// key distinguishes log records, the same in each life of a source; nil takes the body.
 	key func(plog.LogRecord) string
 	// open makes a source, and returns how to start the component on it: each call is a life of it.
 	open func(t *testing.T) func(t *testing.T, l *life)
@@ -107,7 +107,7 @@ func (l *life) counter(name string) (sum int) {
 	return sum
 }
 
-// keys counts what a next component took, by what tells items apart.
+// keys counts what a next component took, by their keys.
 func (s *subject) keys(n *delivertest.Next) map[string]int {
 	out := map[string]int{}
 	for _, td := range n.Traces.AllTraces() {

@@ -21,7 +21,7 @@ import (
 const (
 	// patience is how long a test waits for what takes some intervals.
 	patience = 30 * time.Second
-	// calm is how long nothing new comes of a source that has told everything.
+	// calm is how long nothing new comes of a source that has given everything.
 	calm = 15 * every
 	// leaves is the deadline of a Shutdown whose next component does not return: long enough for a machine
 	// that stalls to count what it drops.
@@ -40,7 +40,7 @@ type mode struct {
 	never bool
 	// late: it may take what it was given before, while the component does not wait any more.
 	late bool
-	// busy: it may refuse, at the end, a state that is told once more.
+	// busy: it may refuse, at the end, a state that is sent once more.
 	busy bool
 }
 
@@ -84,7 +84,7 @@ const doesNotReturn = "does not return"
 // ofReceivers are the modes for receivers.
 var ofReceivers = modes(refusals, 3*every)
 
-// What every component does with what is not taken is what the table says, and loses nothing silently.
+// What every component does with what is not taken is what the table has, and loses nothing silently.
 func TestNextComponentTakesNothing_NothingLostSilently(t *testing.T) {
 	all := receivers(t)
 	table := newTable(ofReceivers)

@@ -31,10 +31,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// Retry says how refused data are given again.
+// Retry is how refused data are given again.
 type Retry struct {
 	Config configretry.BackOffConfig
-	// Once gives data once, whatever the configuration says: the component stops.
+	// Once gives data once, whatever the configuration has: the component stops.
 	Once bool
 	// Retried is called before each wait for a retry, with the refusal.
 	Retried func(context.Context, error)

@@ -31,11 +31,11 @@ type Receiver struct {
 	obs *receiverhelper.ObsReport
 }
 
-// ReceiverConfig says how a receiver delivers.
+// ReceiverConfig is how a receiver delivers.
 type ReceiverConfig struct {
 	// Transport and Format name what is received in the collector's own telemetry.
 	Transport, Format string
-	// Retry says how refused data are given again; the zero value gives everything once.
+	// Retry is how refused data are given again; the zero value gives everything once.
 	Retry configretry.BackOffConfig
 	// Retried counts retries; nil where there are none.
 	Retried Adder

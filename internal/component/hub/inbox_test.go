@@ -245,7 +245,7 @@ func TestConsumeWait_OthersSendOnAndOn_SenderReturns(t *testing.T) {
 	})
 }
 
-// An instance that nobody waits for leaves its batches to a goroutine: no sender works for others on and on.
+// An instance without senders that wait leaves its batches to a goroutine: no sender works for others on and on.
 func TestConsume_SenderHasTheTurn_LeavesWhatComesThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

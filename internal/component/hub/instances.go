@@ -20,7 +20,7 @@ type held[V any] struct {
 // Handle is one user's hold on a value.
 type Handle[V any] struct {
 	Value V
-	// First: nobody else held the value when this user came. Where all users
+	// First: no other user held the value when this one came. Where all users
 	// are sent the same data, the first alone should feed the value.
 	First   bool
 	release func()

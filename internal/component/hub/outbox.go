@@ -188,7 +188,7 @@ func (b *outbox) more() bool {
 	defer b.mu.Unlock()
 	b.running = b.pending.Len() > 0 && b.ctx.Err() == nil
 	if !b.running {
-		b.tell()
+		b.wake()
 	}
 	return b.running
 }
@@ -258,10 +258,10 @@ func lastOf(batch []entry) uint64 {
 
 func (b *outbox) attempted(batch []entry) {
 	b.tried = max(b.tried, lastOf(batch))
-	b.tell()
+	b.wake()
 }
 
-func (b *outbox) tell() {
+func (b *outbox) wake() {
 	close(b.changed)
 	b.changed = make(chan struct{})
 }

@@ -32,7 +32,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
-// toy is an engine that notes what it is called with, and concludes what a test says. A batch is one log
+// toy is an engine that notes what it is called with, and concludes as a test sets. A batch is one log
 // record or span, and has a name.
 type toy struct {
 	mu    sync.Mutex

@@ -140,7 +140,7 @@ func shownOf(f *model.Finding) shown {
 // changedBy is the factor by which a cost must change to be news.
 const changedBy = 1.5
 
-// differs reports whether f says something else than what was printed.
+// differs reports whether f differs from what was printed.
 func (s *shown) differs(f *model.Finding) bool {
 	is := shownOf(f)
 	return s.closed != is.closed || s.class != is.class || s.rank != is.rank || s.link != is.link ||
@@ -150,7 +150,7 @@ func (s *shown) differs(f *model.Finding) bool {
 // maxSummary bounds the lines of a summary; findings behind the first few are small.
 const maxSummary = 16
 
-// Summary says what the findings that were printed came to, one each, most costly first.
+// Summary returns what the findings that were printed came to, a line each, most costly first.
 func (j *Journal) Summary() (lines []string) {
 	more := 0
 	for _, e := range j.Entries() {
