@@ -38,6 +38,11 @@ type Retry struct {
 	Once bool
 	// Retried is called before each wait for a retry, with the refusal.
 	Retried func(context.Context, error)
+	// Whole builds all data anew for each attempt, where only a part was refused, too: the component finds
+	// with [RefusedLogs] what was taken.
+	Whole bool
+	// Stop ends the wait for a retry, and leaves a call under way alone; nil: only the context does.
+	Stop <-chan struct{}
 }
 
 // Traces gives the next component what build returns, n spans at first, and again what is refused for now. It
@@ -73,7 +78,9 @@ func deliver[T any](ctx context.Context, r Retry, items int, build func() T, s *
 		f := failuresOf(err)
 		if rest, ok := part(&f, s, given); ok {
 			left = min(left, s.count(rest))
-			build = func() T { return s.clone(rest) }
+			if !r.Whole {
+				build = func() T { return s.clone(rest) }
+			}
 		}
 		if !r.Config.Enabled || r.Once || f.permanent {
 			return left, fmt.Errorf("deliver %s: %w", s.name, err)
@@ -86,6 +93,8 @@ func deliver[T any](ctx context.Context, r Retry, items int, build func() T, s *
 		r.Retried(ctx, err)
 		select {
 		case <-ctx.Done():
+			return left, fmt.Errorf("deliver %s: stopped after: %w", s.name, err)
+		case <-r.Stop:
 			return left, fmt.Errorf("deliver %s: stopped after: %w", s.name, err)
 		case <-time.After(wait):
 		}

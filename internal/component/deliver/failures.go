@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
 )
 
 // failures is what an error reports of the branches that failed.
@@ -52,6 +53,13 @@ func join(errs []error) (all failures) {
 		all.permanent = all.permanent && f.permanent
 	}
 	return all
+}
+
+// RefusedLogs returns the records that a next component refused, of so many that it was given; false where it
+// refused all of them, or several branches failed.
+func RefusedLogs(err error, given int) (plog.Logs, bool) {
+	f := failuresOf(err)
+	return part(&f, &signal[plog.Logs]{count: plog.Logs.LogRecordCount, refused: refusedLogs}, given)
 }
 
 func isPartial(err error) bool {

@@ -47,19 +47,21 @@ func tracesTo(next consumer.Traces, obs *receiverhelper.ObsReport) signal[ptrace
 func logsTo(next consumer.Logs, obs *receiverhelper.ObsReport) signal[plog.Logs] {
 	return signal[plog.Logs]{
 		name: "log records", consume: next.ConsumeLogs, count: plog.Logs.LogRecordCount, start: obs.StartLogsOp, end: obs.EndLogsOp,
-		refused: func(err error) (plog.Logs, bool) {
-			e, ok := err.(consumererror.Logs) //nolint:errorlint // one error of a chain is looked at
-			if !ok {
-				return plog.Logs{}, false
-			}
-			return e.Data(), true
-		},
+		refused: refusedLogs,
 		clone: func(ld plog.Logs) plog.Logs {
 			out := plog.NewLogs()
 			ld.CopyTo(out)
 			return out
 		},
 	}
+}
+
+func refusedLogs(err error) (plog.Logs, bool) {
+	e, ok := err.(consumererror.Logs) //nolint:errorlint // one error of a chain is looked at
+	if !ok {
+		return plog.Logs{}, false
+	}
+	return e.Data(), true
 }
 
 func metricsTo(next consumer.Metrics, obs *receiverhelper.ObsReport) signal[pmetric.Metrics] {

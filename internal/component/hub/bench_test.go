@@ -66,11 +66,11 @@ func BenchmarkBatch(b *testing.B) {
 		}
 		o.box.put(all)
 		if half == 0 {
-			o.box.restUntilRetry(o.box.list(), io.ErrShortWrite)
+			o.box.refusedForNow(o.box.batch(), io.ErrShortWrite)
 		}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		o.box.list()
+		o.box.batch()
 	}
 }

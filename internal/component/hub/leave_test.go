@@ -143,13 +143,13 @@ func TestLeave_LastFindingsAreRefused_ReportedAndLost(t *testing.T) {
 		r.sendEach("a1 b1", "a2")
 		err := r.instances[0].Shutdown(t.Context())
 		require.ErrorIs(t, err, assert.AnError)
-		require.ErrorContains(t, err, "deliver the last 2 events: ")
+		require.ErrorContains(t, err, "deliver the last events: 2 are lost: ")
 		assert.Equal(t, int64(2), r.counts.EventsLost.Load())
 	})
 }
 
-// Findings that come while the last ones are sent count as lost, each once, and take nothing from those.
-func TestLeave_FindingsComeMeanwhile_AreLost(t *testing.T) {
+// Findings that come while the last ones are sent are sent as well.
+func TestLeave_FindingsComeMeanwhile_AreSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.conclude = findings
@@ -171,8 +171,8 @@ func TestLeave_FindingsComeMeanwhile_AreLost(t *testing.T) {
 		synctest.Wait()
 		r.sendEach("a2", "c1")
 		require.NoError(t, <-stopped)
-		assert.Equal(t, []string{"a1 b1"}, delivered(r.logs))
-		assert.Equal(t, int64(2), r.counts.EventsLost.Load())
+		assert.Equal(t, []string{"a1 b1", "a2 c1"}, delivered(r.logs))
+		assert.Zero(t, r.counts.EventsLost.Load())
 		r.stop()
 	})
 }

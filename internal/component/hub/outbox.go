@@ -5,6 +5,7 @@ package hub
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
 const (
@@ -25,24 +27,27 @@ const (
 	maxEntryBytes = 64 << 20
 )
 
-// again is how often refused entries are sent again: a person waits for them, and all go in one call.
+// maxPiece is how many entries are sent in one call. Findings of 4 KiB stay below what a gRPC server takes in
+// one message, 4 MiB.
+const maxPiece = 512
+
+// again is how often refused entries are sent again: a person waits for them.
 var again = configretry.BackOffConfig{
 	Enabled: true, InitialInterval: time.Second, Multiplier: 1.5, MaxInterval: 5 * time.Second,
 }
 
-// sender sends what build returns until it is taken. Each attempt may have other entries; where none of them was
-// taken, left is at least their number.
-type sender func(ctx context.Context, r deliver.Retry, build func() []entry) (left int, err error)
+// sender sends what build returns until it is taken. Each attempt may have other entries.
+type sender func(ctx context.Context, r deliver.Retry, build func() []entry) error
 
-// outbox holds entries until the next component takes them. It sends them from a goroutine of its own, all
+// outbox holds entries until the next component takes them. It sends them from a goroutine of its own, some
 // in one call. A next component that takes them gets each; of those that it refused, or that find no room,
 // the newest of each key is kept. It is safe for concurrent use.
 type outbox struct {
 	*output
 
-	send   sender
-	ctx    context.Context //nolint:containedctx // entries outlive the calls that bring them
-	cancel context.CancelFunc
+	send sender
+	ends chan struct{} // closed when the output ends
+	end  func()
 
 	mu      sync.Mutex
 	pending *bounded.Map[place, entry]
@@ -50,6 +55,7 @@ type outbox struct {
 	seq     uint64
 	running bool // there is a goroutine that sends
 	closed  bool
+	piece   int // entries of one call
 
 	tried   uint64        // every entry up to this was sent or refused
 	resting bool          // entries were refused, and are sent again later
@@ -59,8 +65,8 @@ type outbox struct {
 }
 
 func newOutbox(o *output, send sender) *outbox {
-	b := &outbox{output: o, send: send, changed: make(chan struct{})}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b := &outbox{output: o, send: send, changed: make(chan struct{}), ends: make(chan struct{}), piece: maxPiece}
+	b.end = sync.OnceFunc(func() { close(b.ends) })
 	b.pending = bounded.NewMap(bounded.MapConfig[place, entry]{Entries: maxEntries, Bytes: maxEntryBytes, Size: entryBytes})
 	return b
 }
@@ -131,16 +137,6 @@ func (b *outbox) merge(until uint64) {
 	}
 }
 
-// list returns all entries, in order.
-func (b *outbox) list() []entry {
-	all := make([]entry, 0, b.pending.Len())
-	for _, e := range b.pending.All() {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
-	return all
-}
-
 // wait returns when entries up to a number were sent or refused, or the next component is stuck.
 func (b *outbox) wait(ctx context.Context, seq uint64) {
 	for {
@@ -174,11 +170,11 @@ func (b *outbox) state(seq uint64) (changed <-chan struct{}, patience time.Durat
 func (b *outbox) run() {
 	for b.more() {
 		var batch []entry
-		left, err := b.send(b.ctx, b.retry(&batch), func() []entry {
+		err := b.send(context.Background(), b.retry(&batch), func() []entry {
 			batch = b.batch()
 			return batch
 		})
-		b.over(batch, left, err)
+		b.over(batch, err)
 	}
 }
 
@@ -186,55 +182,129 @@ func (b *outbox) run() {
 func (b *outbox) more() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.running = b.pending.Len() > 0 && b.ctx.Err() == nil
+	b.running = b.pending.Len() > 0 && !b.stopping()
 	if !b.running {
 		b.wake()
 	}
 	return b.running
 }
 
-// batch returns all entries.
+func (b *outbox) stopping() bool {
+	select {
+	case <-b.ends:
+		return true
+	default:
+		return false
+	}
+}
+
+// batch returns the entries of one call, in the order in which they came: of all, those that wait longest for a
+// call.
 func (b *outbox) batch() []entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.resting, b.began = false, time.Now()
-	return b.list()
+	batch := make([]entry, 0, min(b.pending.Len(), b.piece))
+	for _, e := range b.pending.All() {
+		if len(batch) == b.piece {
+			break
+		}
+		batch = append(batch, e)
+	}
+	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
+	return batch
 }
 
 func (b *outbox) retry(batch *[]entry) deliver.Retry {
-	return deliver.Retry{Config: again, Retried: func(_ context.Context, err error) { b.restUntilRetry(*batch, err) }}
+	return deliver.Retry{
+		Config: again, Whole: true, Stop: b.ends,
+		Retried: func(_ context.Context, err error) { b.refusedForNow(*batch, err) },
+	}
 }
 
-// restUntilRetry notes that a batch is to be sent again.
-func (b *outbox) restUntilRetry(batch []entry, err error) {
-	b.counts.EventsRefused.Add(int64(len(batch)))
+// refusedForNow notes that a batch is to be sent again, behind the entries that were not tried yet.
+func (b *outbox) refusedForNow(batch []entry, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	rest := b.taken(batch, err)
+	b.again.Add(int64(len(rest)))
 	b.resting = true
 	if !b.warned {
 		b.warned = true
-		b.log.Warn("The next component refuses events; they are sent again until it takes them", zap.Int("events", len(batch)), zap.Error(err))
+		b.log.Warn("The next component refuses events; they are sent again until it takes them", zap.Int("events", len(rest)), zap.Error(err))
 	}
 	b.merge(lastOf(batch))
+	for _, e := range rest {
+		if kept, ok := b.pending.Get(place{key: e.key}); ok && kept.seq == e.seq {
+			b.pending.Delete(place{key: e.key})
+			b.pending.Set(place{key: e.key}, kept)
+		}
+	}
 	b.attempted(batch)
 }
 
-// over notes what came of a batch: only what the end interrupts stays.
-func (b *outbox) over(batch []entry, left int, err error) {
+// over notes what came of a batch: what the end interrupts stays. A batch that is refused for good is divided,
+// since one of its entries or its size may be the reason; an entry that is refused alone is lost.
+func (b *outbox) over(batch []entry, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.resting, b.warned = false, false
+	b.resting = false
 	defer b.attempted(batch)
-	if err != nil && !deliver.IsPermanent(err) {
-		return
+	switch {
+	case err == nil:
+		b.warned, b.piece = false, min(2*b.piece, maxPiece)
+		b.remove(batch)
+	case deliver.IsPermanent(err):
+		rest := b.taken(batch, err)
+		b.again.Add(int64(len(rest)))
+		if b.piece = max(1, len(rest)/2); len(rest) == 1 {
+			b.drop(rest, err)
+		}
 	}
-	b.remove(batch)
-	if err != nil {
-		left = min(left, len(batch))
-		b.counts.EventsRefused.Add(int64(left))
-		b.lost.Add(int64(left))
-		b.log.Error("The next component refused events for good", zap.Int("events", left), zap.Error(err))
+}
+
+// drop loses entries that are refused for good.
+func (b *outbox) drop(entries []entry, err error) {
+	b.remove(entries)
+	b.lost.Add(int64(len(entries)))
+	key := ""
+	if len(entries) > 0 {
+		key = entries[0].key
 	}
+	b.log.Error("The next component refused an event for good", zap.String("event", key), zap.Error(err))
+}
+
+// taken removes what the next component took of a batch that it refused in part, and returns the rest.
+func (b *outbox) taken(batch []entry, err error) (rest []entry) {
+	ld, ok := deliver.RefusedLogs(err, len(batch))
+	if !ok {
+		return batch
+	}
+	refused := map[revision]bool{}
+	for _, rl := range ld.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, lr := range sl.LogRecords().All() {
+				if f, ok := otelmap.LogToFinding(lr, nil); ok {
+					refused[revision{f.ID, f.Revision}] = true
+				}
+			}
+		}
+	}
+	var gone []entry
+	for _, e := range batch {
+		if f := e.finding; f == nil || refused[revision{f.ID, f.Revision}] {
+			rest = append(rest, e) // of other events nothing tells which were taken
+			continue
+		}
+		gone = append(gone, e)
+	}
+	b.remove(gone)
+	return rest
+}
+
+type revision struct {
+	id string
+	n  int64
 }
 
 // remove drops what was sent.
@@ -248,12 +318,12 @@ func (b *outbox) remove(batch []entry) {
 	b.merge(lastOf(batch)) // none of them is fresh
 }
 
-// lastOf returns the number of the last entry.
-func lastOf(batch []entry) uint64 {
-	if len(batch) == 0 {
-		return 0
+// lastOf returns the greatest number of entries.
+func lastOf(batch []entry) (last uint64) {
+	for _, e := range batch {
+		last = max(last, e.seq)
 	}
-	return batch[len(batch)-1].seq
+	return last
 }
 
 func (b *outbox) attempted(batch []entry) {
@@ -266,19 +336,32 @@ func (b *outbox) wake() {
 	b.changed = make(chan struct{})
 }
 
+// waits reports whether entries wait.
+func (b *outbox) waits() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pending.Len() > 0
+}
+
 // stop sends what is left once more. What is refused then is lost.
 func (b *outbox) stop(last context.Context) error {
-	b.cancel()
+	b.end()
 	b.join()
-	batch := b.batch()
-	if len(batch) == 0 {
-		b.close(nil, 0)
-		return nil
+	var errs []error
+	lost := 0
+	for batch := b.batch(); len(batch) > 0 && last.Err() == nil; batch = b.batch() {
+		err := b.send(last, deliver.Retry{Once: true, Whole: true}, func() []entry { return batch })
+		b.mu.Lock()
+		if err != nil {
+			lost += len(b.taken(batch, err))
+			errs = append(errs, err)
+		}
+		b.remove(batch)
+		b.mu.Unlock()
 	}
-	left, err := b.send(last, deliver.Retry{Once: true}, func() []entry { return batch })
-	b.close(batch, min(left, len(batch)))
-	if err != nil {
-		return fmt.Errorf("deliver the last %d events: %w", len(batch), err)
+	if lost += b.close(); lost > 0 {
+		b.lost.Add(int64(lost))
+		return fmt.Errorf("deliver the last events: %d are lost: %w", lost, errors.Join(append(errs, context.Cause(last))...))
 	}
 	return nil
 }
@@ -296,13 +379,13 @@ func (b *outbox) join() {
 	}
 }
 
-// close drops what is left: of the last batch, and of what came since.
-func (b *outbox) close(batch []entry, left int) {
+// close drops what is left, and returns how many entries that are.
+func (b *outbox) close() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	b.remove(batch)
-	b.lost.Add(int64(left + b.pending.Len()))
+	left := b.pending.Len()
 	b.pending.Clear()
 	b.fresh = nil
+	return left
 }

@@ -4,6 +4,9 @@ package hub
 
 import (
 	"context"
+	"math"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,6 +21,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
 // againWithin is the longest pause between two attempts.
@@ -134,26 +139,27 @@ func TestFindings_RevisionsBeforeAndAfterRefusal_NewestStays(t *testing.T) {
 }
 
 func TestFindings_RefusedForGood_AreLostOnce(t *testing.T) {
-	for name, answer := range map[string]delivertest.Answer{
-		"permanent": delivertest.Refuses(1, consumererror.NewPermanent(assert.AnError)),
-		"panic": func(_ context.Context, call int64) error {
-			if call == 1 {
-				panic("a bug")
-			}
-			return nil
-		},
+	for name, refuse := range map[string]delivertest.Answer{
+		"permanent": delivertest.Refuses(math.MaxInt64, consumererror.NewPermanent(assert.AnError)),
+		"panic":     delivertest.Panics,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := findingsRig(t, answer)
+				var takes atomic.Bool
+				r := findingsRig(t, func(ctx context.Context, call int64) error {
+					if takes.Load() {
+						return nil
+					}
+					return refuse(ctx, call)
+				})
 				r.mustSend("a1 b1")
 				synctest.Wait()
 				assert.Equal(t, int64(2), r.counts.EventsLost.Load())
-				assert.Equal(t, int64(2), r.counts.EventsRefused.Load())
-				logged := r.log.FilterMessage("The next component refused events for good").All()
-				require.Len(t, logged, 1)
+				assert.Equal(t, int64(2+1+1), r.counts.EventsRefused.Load(), "together, and alone")
+				logged := r.log.FilterMessage("The next component refused an event for good").All()
+				require.Len(t, logged, 2)
 				assert.Equal(t, zapcore.ErrorLevel, logged[0].Level)
-				assert.Equal(t, int64(2), logged[0].ContextMap()["events"])
+				takes.Store(true)
 				r.mustSend("a2")
 				time.Sleep(time.Minute)
 				assert.Equal(t, []string{"a2"}, delivered(r.logs))
@@ -162,6 +168,90 @@ func TestFindings_RefusedForGood_AreLostOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A call that is too large for the next component, or that has one event that it cannot read, costs no other
+// event.
+func TestFindings_CallIsRefusedForGood_OthersAreTaken(t *testing.T) {
+	for name, refuses := range map[string]func(ld plog.Logs) bool{
+		"too large": func(ld plog.Logs) bool { return ld.LogRecordCount() > 100 },
+		"one event": func(ld plog.Logs) bool { return strings.Contains(textOf(ld), "finding 700 ") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				const sent = 1500
+				r.conclude = func(string) (out Output) {
+					for i := range sent {
+						out.Findings = append(out.Findings, model.Finding{ID: "finding " + strconv.Itoa(i) + " ", Revision: 1, Status: model.StatusOpen})
+					}
+					return out
+				}
+				var got int
+				next, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
+					if refuses(ld) {
+						return consumererror.NewPermanent(assert.AnError)
+					}
+					got += ld.LogRecordCount()
+					return nil
+				})
+				require.NoError(t, err)
+				r.logsToLogs(next)
+				r.begin()
+				r.mustSend("all")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				lost := int(r.counts.EventsLost.Load())
+				assert.Equal(t, sent, got+lost)
+				assert.Equal(t, name == "one event", lost == 1)
+				r.stop()
+			})
+		})
+	}
+}
+
+// An event that is refused again and again keeps no other one.
+func TestFindings_OneIsRefusedAlways_OthersAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = findings
+		var got []string
+		next, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
+			refused := plog.NewLogs()
+			ld.CopyTo(refused)
+			keep := func(of plog.Logs, bad bool) {
+				for _, rl := range of.ResourceLogs().All() {
+					for _, sl := range rl.ScopeLogs().All() {
+						sl.LogRecords().RemoveIf(func(lr plog.LogRecord) bool {
+							f, _ := otelmap.LogToFinding(lr, nil)
+							return (f.ID == "a") != bad
+						})
+					}
+				}
+			}
+			keep(ld, false)
+			keep(refused, true)
+			got = append(got, textOf(ld))
+			if refused.LogRecordCount() == 0 {
+				return nil
+			}
+			return consumererror.NewLogs(assert.AnError, refused)
+		})
+		require.NoError(t, err)
+		r.logsToLogs(next)
+		r.begin()
+		r.mustSend("a1 b1")
+		synctest.Wait()
+		r.mustSend("c1 b2")
+		time.Sleep(againWithin)
+		synctest.Wait()
+		assert.Equal(t, []string{"b1", "c1 b2"}, got[:2])
+		for _, text := range got[2:] {
+			assert.Empty(t, text, "what was taken is not sent again")
+		}
+		require.Error(t, r.instances[0].Shutdown(t.Context()))
+		assert.Equal(t, int64(1), r.counts.EventsLost.Load())
+	})
 }
 
 // partly refuses the records after the first of the first call, as an exporter does that knows what it sent.
@@ -201,13 +291,14 @@ func TestFindings_PartIsRefused_OnlyThatIsSentAgain(t *testing.T) {
 		r.mustSend("b2 d1")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		assert.Equal(t, []string{"a1 b1 c1", "b1 c1", "b2 d1"}, next.calls)
+		assert.Equal(t, []string{"a1 b1 c1", "c1 b2 d1"}, next.calls, "the newest of each, and what came since")
 		assert.Zero(t, r.counts.EventsLost.Load())
 		r.stop()
 	})
 }
 
-func TestFindings_PartIsRefusedForGood_OnlyThatIsLost(t *testing.T) {
+// What is refused in part for good is tried alone before it is lost.
+func TestFindings_PartIsRefusedForGood_TriedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.conclude = findings
@@ -218,8 +309,8 @@ func TestFindings_PartIsRefusedForGood_OnlyThatIsLost(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.mustSend("b2")
 		r.stop()
-		assert.Equal(t, []string{"a1 b1 c1", "b2"}, next.calls)
-		assert.Equal(t, int64(2), r.counts.EventsLost.Load())
+		assert.Equal(t, []string{"a1 b1 c1", "b1", "c1", "b2"}, next.calls)
+		assert.Zero(t, r.counts.EventsLost.Load())
 	})
 }
 

@@ -5,7 +5,6 @@ package hub
 import (
 	"context"
 	"errors"
-	"math"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/consumer"
@@ -28,6 +27,7 @@ type output struct {
 	gate   *deliver.Gate
 	counts *Counts
 	lost   *atomic.Int64 // entries that were dropped
+	again  *atomic.Int64 // entries that were refused, each time
 
 	box   *outbox // nil for metrics
 	queue *deliver.Queue
@@ -37,17 +37,18 @@ type output struct {
 	refused atomic.Bool // the last metrics were
 }
 
-func (h *Hub) output(lost *atomic.Int64) *output {
+func (h *Hub) output(lost, again *atomic.Int64) *output {
 	log := h.log
-	return &output{log: log, gate: deliver.NewGate(log), queue: deliver.NewQueue(log), counts: h.engine.Counts, lost: lost}
+	return &output{log: log, gate: deliver.NewGate(log), queue: deliver.NewQueue(log), counts: h.engine.Counts, lost: lost, again: again}
 }
 
 func (h *Hub) toLogs(next consumer.Logs) *output {
 	if h.logs == nil {
-		o := h.output(&h.engine.Counts.EventsLost)
+		o := h.output(&h.engine.Counts.EventsLost, &h.engine.Counts.EventsRefused)
 		to := o.gate.Logs(next)
-		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, build func() []entry) (int, error) {
-			return deliver.Logs(ctx, r, to, math.MaxInt, func() plog.Logs { return logsOf(build()) })
+		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, build func() []entry) error {
+			_, err := deliver.Logs(ctx, r, to, 0, func() plog.Logs { return logsOf(build()) })
+			return err
 		})
 		h.logs = o
 	}
@@ -56,10 +57,11 @@ func (h *Hub) toLogs(next consumer.Logs) *output {
 
 func (h *Hub) toTraces(next consumer.Traces) *output {
 	if h.traces == nil {
-		o := h.output(&h.engine.Counts.SpansLost)
+		o := h.output(&h.engine.Counts.SpansLost, new(atomic.Int64))
 		o.traces = o.gate.Traces(next)
-		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, build func() []entry) (int, error) {
-			return deliver.Traces(ctx, r, o.traces, math.MaxInt, func() ptrace.Traces { return tracesOf(build()) })
+		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, build func() []entry) error {
+			_, err := deliver.Traces(ctx, r, o.traces, 0, func() ptrace.Traces { return tracesOf(build()) })
+			return err
 		})
 		h.traces = o
 	}
@@ -68,7 +70,7 @@ func (h *Hub) toTraces(next consumer.Traces) *output {
 
 func (h *Hub) toMetrics(next consumer.Metrics) *output {
 	if h.metrics == nil {
-		o := h.output(nil)
+		o := h.output(nil, nil)
 		o.metrics = o.gate.Metrics(next)
 		h.metrics = o
 	}
