@@ -40,6 +40,7 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 		return nil, err
 	}
 	h := &hangs{watch: watch.New(cfg.watch()), measures: newMeasures(cfg.MaxSeries)}
+	h.publish() // before telemetry reads it
 	return &hub.Engine{
 		Settings: hub.Settings{
 			Interval: cfg.CheckInterval, FlushInterval: cfg.FlushInterval, RepeatInterval: cfg.RepeatInterval,

@@ -123,7 +123,9 @@ func (w *watches) state(of pcommon.Resource, lr plog.LogRecord, now time.Time) (
 }
 
 func (w *watches) knows(r *model.Rank, source model.StateSource, now time.Time) bool {
-	w.lock.Lock()
+	if !w.lock.TryLock() {
+		return false // a sender does not wait for a judgement
+	}
 	defer w.lock.Unlock()
 	return w.fleet.Knows(r, source, now)
 }

@@ -75,6 +75,7 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 		return nil, err
 	}
 	w := newWatches(cfg, set.Logger)
+	w.publish() // before telemetry reads it
 	return &hub.Engine{
 		Settings: hub.Settings{
 			Interval: cfg.CheckInterval, FlushInterval: cfg.FlushInterval, RepeatInterval: cfg.RepeatInterval,

@@ -60,6 +60,13 @@ func (r *rig) attach(t *testing.T, f connector.Factory, set connector.Settings, 
 	r.faces = []connector.Logs{l, m, tr}
 }
 
+func (r *rig) start(t *testing.T) {
+	t.Helper()
+	for _, f := range r.faces {
+		require.NoError(t, f.Start(context.Background(), componenttest.NewNopHost()))
+	}
+}
+
 // consume does what the collector's fan-out does: it sends all instances the same.
 func (r *rig) consume(t *testing.T, findings ...model.Finding) {
 	t.Helper()
@@ -256,9 +263,11 @@ func TestStateLeavesWithTheLastShutdown(t *testing.T) {
 	cfg, f := newDefaultConfig(), NewFactory()
 	first, second := &rig{}, &rig{}
 	first.attach(t, f, connectortest.NewNopSettings(metadata.Type), cfg, &first.logs)
+	first.start(t)
 	first.consume(t, slowRank("a", 1, 7))
 	first.stop(t)
 	second.attach(t, f, connectortest.NewNopSettings(metadata.Type), cfg, &second.logs)
+	second.start(t)
 	second.consume(t, slowRank("a", 1, 7))
 	second.stop(t)
 	assert.Len(t, second.findings(), 2, "a new life knows nothing of the old one")

@@ -48,6 +48,7 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 		return nil, err
 	}
 	c := &incidents{cfg: cfg, engine: incident.NewEngine(cfg.engine()), series: newCounts(cfg.MaxSeries)}
+	c.publish() // before telemetry reads it
 	return &hub.Engine{
 		Settings: hub.Settings{Interval: cfg.FlushInterval, FlushInterval: cfg.FlushInterval, Storage: cfg.StorageID, Wait: true},
 		Logs:     c.read, Flush: c.flush, Metrics: c.metrics, Seen: c.publish, Stop: telemetry.Shutdown,

@@ -412,6 +412,7 @@ func TestLossesAreToldInTheLog(t *testing.T) {
 	cfg := newDefaultConfig()
 	cfg.Analysis.MaxRanks = 2
 	r.attach(t, set, cfg, &r.logs)
+	r.start(t, componenttest.NewNopHost())
 	for _, td := range step(0, true) {
 		r.consume(t, td)
 	}

@@ -63,6 +63,7 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 		return nil, err
 	}
 	s := newSteps(cfg, set.Logger)
+	s.publish() // before telemetry reads it
 	return &hub.Engine{
 		Settings: hub.Settings{
 			Interval: cfg.FlushInterval, FlushInterval: cfg.FlushInterval, RepeatInterval: cfg.RepeatInterval,

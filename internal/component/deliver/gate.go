@@ -46,17 +46,15 @@ var ErrClosed = errors.New("the component stops, and the next component does not
 // panics refuses the data for good. A gate is safe for concurrent use.
 type Gate struct {
 	log      *zap.Logger
-	stopping atomic.Bool // calls that begin are the last
-	gaveLast atomic.Bool // one of the last was taken
-	panicked atomic.Bool // a panic was logged
-	//nolint:containedctx // it is the gate's to end
-	early   context.Context
-	hurried chan struct{} // closed when those that began before are cancelled
-	hurry   func()
-	left    chan struct{} // closed when they are left behind
-	leave   func()
-	closed  chan struct{} // closed when all are
-	close   func()
+	stopping atomic.Bool   // calls that begin are the last
+	gaveLast atomic.Bool   // one of the last was taken
+	panicked atomic.Bool   // a panic was logged
+	hurried  chan struct{} // closed when those that began before are cancelled
+	hurry    func()
+	left     chan struct{} // closed when they are left behind
+	leave    func()
+	closed   chan struct{} // closed when all are
+	close    func()
 
 	mu          sync.Mutex
 	behind      []string // the signal of each call that did not return, since the last report
@@ -65,17 +63,12 @@ type Gate struct {
 
 // NewGate returns an open gate.
 func NewGate(log *zap.Logger) *Gate {
-	early, cancel := context.WithCancel(context.Background())
-	g := &Gate{log: log, early: early, hurried: make(chan struct{}), left: make(chan struct{}), closed: make(chan struct{})}
-	g.hurry = sync.OnceFunc(func() { close(g.hurried); cancel() })
+	g := &Gate{log: log, hurried: make(chan struct{}), left: make(chan struct{}), closed: make(chan struct{})}
+	g.hurry = sync.OnceFunc(func() { close(g.hurried) })
 	g.leave = sync.OnceFunc(func() { close(g.left) })
 	g.close = sync.OnceFunc(func() { close(g.closed) })
 	return g
 }
-
-// Early returns the context of what a component gives before it stops. It ends early in the stop,
-// so that one next component that blocks leaves time for what the others get last.
-func (g *Gate) Early() context.Context { return g.early }
 
 // Traces returns next behind the gate; nil for nil.
 func (g *Gate) Traces(next consumer.Traces) consumer.Traces {

@@ -223,19 +223,6 @@ func TestGate_LastWasTaken_QueuesHaveTimeToRead(t *testing.T) {
 	})
 }
 
-// What is given before the end is cancelled early in it.
-func TestGate_Stops_EarlyContextEndsFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := deliver.NewGate(zap.NewNop())
-		last, stopped := g.Stop(t.Context())
-		began := time.Now()
-		<-g.Early().Done()
-		assert.Equal(t, deliver.ShutdownLimit/5, time.Since(began))
-		require.NoError(t, last.Err())
-		require.NoError(t, stopped())
-	})
-}
-
 // A panic is a refusal for good of what was given, and logged with its stack once.
 func TestGate_NextPanics_RefusedForGood(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)

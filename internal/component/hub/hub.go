@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -32,6 +33,7 @@ type Hub struct {
 	interval *Interval
 	begin    sync.Once
 	beginErr error
+	started  int // instances; guarded by leaving
 
 	feeding [sources]bool // instances are made by one goroutine
 
@@ -81,13 +83,17 @@ func (h *Hub) feed(from source) bool {
 	return first
 }
 
-// start takes what the run before kept, and begins the interval; calls after the first return the same.
+// start takes what the run before kept, and begins the interval once all instances have started: the next
+// components of each have started before it.
 func (h *Hub) start(ctx context.Context, host component.Host) error {
-	h.begin.Do(func() {
-		if h.beginErr = h.restore(ctx, host); h.beginErr == nil {
-			h.interval.Start()
-		}
-	})
+	h.begin.Do(func() { h.beginErr = h.restore(ctx, host) })
+	h.leaving.Lock()
+	h.started++
+	all := h.started == h.open
+	h.leaving.Unlock()
+	if all && h.beginErr == nil {
+		h.interval.Start()
+	}
 	return h.beginErr
 }
 
@@ -126,9 +132,12 @@ func (h *Hub) consume(ctx context.Context, in Input) error {
 	}
 	h.work()
 	if !h.engine.Wait {
-		return nil
+		return w.failed()
 	}
 	if err := h.await(ctx, w); err != nil {
+		return err
+	}
+	if err := w.failed(); err != nil {
 		return err
 	}
 	if err := h.settle(ctx, &w.sent); err != nil { // the engine has used the batch: the same again would be duplicates
@@ -158,13 +167,16 @@ func (h *Hub) await(ctx context.Context, w *waiting) error {
 // settle waits until what came of a use was taken or refused, and returns the refusal of step traces.
 func (h *Hub) settle(ctx context.Context, d *deliveries) error {
 	err := d.wait(ctx)
-	if h.engine.Sent != nil && h.states != nil {
+	if h.engine.Sent != nil && h.states != nil && !h.refused() {
 		h.engine.Sent(context.WithoutCancel(ctx), h.states, d.of)
 	}
 	return err
 }
 
-// work has the engine use what waits, where it is free. Who uses it now looks again afterwards.
+// refused reports whether findings wait that the next component does not take.
+func (h *Hub) refused() bool { return h.logs != nil && h.logs.box.waits() }
+
+// work has the engine use what waits, where it is free. The goroutine that uses it now looks again afterwards.
 func (h *Hub) work() {
 	select {
 	case h.turn <- struct{}{}:
@@ -192,14 +204,20 @@ func (h *Hub) drain() {
 	}
 }
 
-// apply has the engine use a batch. An engine that panics takes no other batch along.
+// apply has the engine use a batch. An engine that panics loses that batch, and takes no other one along.
 func (h *Hub) apply(w *waiting) {
 	defer close(w.used)
+	defer func() {
+		if text := recover(); text != nil {
+			w.err = consumererror.NewPermanent(fmt.Errorf("use a batch: the analysis panicked: %v", text))
+			h.log.Error("The analysis panicked: a batch is lost", zap.Any("panic", text), zap.ByteString("stack", debug.Stack()))
+		}
+	}()
 	now, out := time.Now(), &Output{}
 	w.sent.of = out
 	h.drained = false
 	h.use(func() { *out = w.input.Apply(now) })
-	w.sent = h.emit(out, now, out.Measured)
+	w.sent = h.emit(context.Background(), out, now, out.Measured)
 }
 
 // use calls the engine, and publishes its counters.
@@ -222,7 +240,7 @@ func (h *Hub) tick(now time.Time) {
 	if err := h.settle(ctx, &sent); err != nil {
 		h.log.Warn("Step traces were refused", zap.Error(err))
 	}
-	if due { // without the turn: a slow storage holds up no sender
+	if due && (h.engine.Sent == nil || !h.refused()) { // without the turn: a slow storage holds up no sender
 		h.states.Save(ctx)
 	}
 }
@@ -244,7 +262,7 @@ func (h *Hub) conclude(now time.Time) (sent deliveries, due bool) {
 	if due || out.Measured {
 		h.flushed = now
 	}
-	return h.emit(out, now, due || out.Measured), due
+	return h.emit(context.Background(), out, now, due || out.Measured), due
 }
 
 // withOthers appends the open findings to those that have changed.
@@ -263,13 +281,13 @@ func withOthers(changed, open []model.Finding) []model.Finding {
 
 // emit keeps what an output is about, and gives it to the outputs; the caller has the turn. States are kept
 // before, so that a restart knows each finding that was sent.
-func (h *Hub) emit(out *Output, now time.Time, measured bool) deliveries {
+func (h *Hub) emit(ctx context.Context, out *Output, now time.Time, measured bool) deliveries {
 	switch e := h.engine; {
 	case h.states == nil || len(out.Findings) == 0:
 	case e.Save != nil:
-		e.Save(context.Background(), h.states, out)
+		e.Save(ctx, h.states, out)
 	default:
-		h.states.Save(context.Background())
+		h.states.Save(ctx)
 	}
 	all := deliveries{of: out}
 	all.add(h.logs.putEvents(logEntries(out)))
@@ -303,10 +321,25 @@ func (h *Hub) leave(ctx context.Context, o *output) (err error) {
 		err = h.finish(ctx, o)
 	}
 	if none {
-		h.end()
-		h.interval.Stop(func() { err = errors.Join(err, h.close(ctx)) })
+		err = errors.Join(err, h.stop(ctx))
 	}
 	return err
+}
+
+// stop ends the interval, the storage and the engine. A call of the interval that takes longer is left behind;
+// it ends them when it is over.
+func (h *Hub) stop(ctx context.Context) error {
+	h.end()
+	limited, cancel := context.WithTimeout(ctx, 2*deliver.ShutdownLimit)
+	defer cancel()
+	done := make(chan error, 1)
+	go h.interval.Stop(func() { done <- h.close(ctx) })
+	select {
+	case err := <-done:
+		return err
+	case <-limited.Done():
+		return fmt.Errorf("stop: the analysis or its storage is busy: %w", context.Cause(limited))
+	}
 }
 
 // finish gives an output what is left.
@@ -315,12 +348,12 @@ func (h *Hub) finish(ctx context.Context, o *output) error {
 	if o == h.metrics {
 		o.await(last) // the last values are not skipped for those before
 	}
-	sent, err := h.flush(last, o)
-	if err == nil {
-		err = sent.wait(last)
-	}
+	err := h.flush(last, o)
 	return errors.Join(err, o.stop(last), stopped())
 }
+
+// saveLimit is how long the storage may take of the time that an output has to end.
+const saveLimit = time.Second
 
 // enter takes the turn, unless the engine is busy until ctx is done.
 func (h *Hub) enter(ctx context.Context) error {
@@ -337,7 +370,22 @@ func (h *Hub) enter(ctx context.Context) error {
 	}
 }
 
-func (h *Hub) flush(ctx context.Context, o *output) (deliveries, error) {
+// flush gives the outputs what is left, unless nothing was ever started, and waits for them.
+func (h *Hub) flush(ctx context.Context, o *output) error {
+	h.leaving.Lock()
+	none := h.started == 0
+	h.leaving.Unlock()
+	if none {
+		return nil
+	}
+	sent, err := h.conclusions(ctx, o)
+	if err != nil {
+		return err
+	}
+	return sent.wait(ctx)
+}
+
+func (h *Hub) conclusions(ctx context.Context, o *output) (deliveries, error) {
 	if err := h.enter(ctx); err != nil {
 		return deliveries{}, fmt.Errorf("flush: %w", err)
 	}
@@ -348,7 +396,9 @@ func (h *Hub) flush(ctx context.Context, o *output) (deliveries, error) {
 		h.use(func() { *out = h.engine.Flush(now) })
 		h.drained = true
 	}
-	return h.emit(out, now, o == h.metrics), nil // series are sent once, as their output ends
+	saving, cancel := context.WithTimeout(ctx, saveLimit)
+	defer cancel()
+	return h.emit(saving, out, now, o == h.metrics), nil // series are sent once, as their output ends
 }
 
 // close closes the storage and stops the engine. One that is busy for long is left behind as it is.

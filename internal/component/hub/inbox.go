@@ -28,6 +28,17 @@ type waiting struct {
 	// used is closed when the engine has used it; deliveries are valid from then on.
 	used chan struct{}
 	sent deliveries
+	err  error // the engine panicked; valid as sent is
+}
+
+// failed returns the error of a batch that was used, where the engine panicked.
+func (w *waiting) failed() error {
+	select {
+	case <-w.used:
+		return w.err
+	default:
+		return nil
+	}
 }
 
 // inbox holds batches while the engine works. It is safe for concurrent use.

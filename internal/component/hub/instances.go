@@ -19,10 +19,7 @@ type held[V any] struct {
 
 // Handle is one user's hold on a value.
 type Handle[V any] struct {
-	Value V
-	// First: no other user held the value when this one came. Where all users
-	// are sent the same data, the first alone should feed the value.
-	First   bool
+	Value   V
 	release func()
 }
 
@@ -31,8 +28,7 @@ func (m *Map[K, V]) Acquire(key K, create func() (V, error)) (*Handle[V], error)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entries[key]
-	first := e == nil
-	if first {
+	if e == nil {
 		v, err := create()
 		if err != nil {
 			return nil, err
@@ -44,7 +40,7 @@ func (m *Map[K, V]) Acquire(key K, create func() (V, error)) (*Handle[V], error)
 		m.entries[key] = e
 	}
 	e.users++
-	return &Handle[V]{Value: e.value, First: first, release: sync.OnceFunc(func() { m.release(key, e) })}, nil
+	return &Handle[V]{Value: e.value, release: sync.OnceFunc(func() { m.release(key, e) })}, nil
 }
 
 // Release gives the value up; the last to do so removes it. Further calls do nothing.

@@ -56,15 +56,6 @@ type Storage struct {
 	Component component.ID
 }
 
-// Unlocked is the lock of a component that holds its own lock around all calls.
-type Unlocked struct{}
-
-// Lock implements sync.Locker.
-func (Unlocked) Lock() {}
-
-// Unlock implements sync.Locker.
-func (Unlocked) Unlock() {}
-
 // OpenStates restores the states that were saved before, and keeps them from then on. It holds lock
 // while it uses a state. A state that cannot be used costs that state: failed is called with the reason,
 // then and wherever Save fails. A storage that cannot be read is an error, since the next Save would
@@ -204,7 +195,8 @@ const saveShare = 20
 const busyWait = 100 * time.Millisecond
 
 // SaveSoon is Save where the last one is over for long enough, and else has it done then. A component that
-// changes its state with every message calls it with each. It waits for its own save, for no other.
+// changes its state with every message calls it with each. It waits for its own save, for 10 s at most, and for
+// no other.
 func (s *States) SaveSoon(ctx context.Context) {
 	if s == nil {
 		return
@@ -215,15 +207,28 @@ func (s *States) SaveSoon(ctx context.Context) {
 		s.saveIn(busyWait)
 		return
 	}
-	defer s.leave()
 	if s.closed.Load() {
+		s.leave()
 		return
 	}
 	if wait := saveShare*s.took - time.Since(s.until); wait > 0 {
+		s.leave()
 		s.saveIn(wait)
 		return
 	}
-	s.save(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer s.leave()
+		s.save(context.WithoutCancel(ctx))
+	}()
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-done:
+	case <-limited.Done():
+		s.failed(fmt.Errorf("wait for storage: %w", limited.Err()))
+	}
 }
 
 // saveIn has SaveSoon called after a time, unless it is to be called already.
