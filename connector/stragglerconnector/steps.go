@@ -67,7 +67,7 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 	return &hub.Engine{
 		Settings: hub.Settings{
 			Interval: cfg.FlushInterval, FlushInterval: cfg.FlushInterval, RepeatInterval: cfg.RepeatInterval,
-			Storage: cfg.StorageID, Wait: true,
+			InboxBytes: inboxBytes(cfg), Storage: cfg.StorageID, Wait: true,
 		},
 		Traces: s.read, Start: s.start, Tick: s.tick, Flush: s.flush, Metrics: s.metrics, Seen: s.publish, Stop: telemetry.Shutdown,
 		Open:   func(time.Time) []model.Finding { return s.analysis.Standing() },
@@ -75,6 +75,15 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 		Counts: &s.counts, StorageFailures: telemetry.ConnectorStragglerStorageFailures,
 	}, s.observe(telemetry)
 }
+
+// The part of max_memory_mib that may wait for the analysis, and the least, which has room for some batches of a
+// large job.
+const (
+	inboxShare = 8
+	leastInbox = 16 << 20
+)
+
+func inboxBytes(cfg *Config) int { return max(leastInbox, int(cfg.Analysis.Engine().MaxMemory/inboxShare)) }
 
 // start has reports hold what the outputs need: rendezvous for step traces, and durations for metrics.
 func (s *steps) start(_ context.Context, _ component.Host, to hub.Outputs) error {

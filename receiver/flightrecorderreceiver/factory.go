@@ -25,7 +25,7 @@ func NewFactory() receiver.Factory {
 	)
 }
 
-// hubs are those in use, by configuration: the collector makes one receiver per signal, and
+// collectors are those in use, by configuration: the collector makes one receiver per signal, and
 // a dump must be read once.
 var collectors hub.Map[*Config, *dumpCollector]
 

@@ -17,8 +17,9 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Engine is what a connector concludes with: functions that the hub calls. The hub calls one of them at a
-// time, but for those that read. Only Traces or Logs must be set, for what the connector takes.
+// Engine is what a connector concludes with: functions that the hub calls. Of Apply, Tick, Flush, Open, Metrics
+// and Seen the hub calls one at a time, with Lock. The others may run at the same time as those. Traces must
+// be set where the factory takes traces, Logs where it takes logs; all else is optional.
 type Engine struct {
 	Settings
 
@@ -27,7 +28,7 @@ type Engine struct {
 	Traces func(ptrace.Traces) Input
 	Logs   func(plog.Logs) Input
 
-	// Start is called once, before all others.
+	// Start is called once, before all others but those that read and Seen.
 	Start func(context.Context, component.Host, Outputs) error
 	// Tick is called every Interval, and returns what has changed with time.
 	Tick func(now time.Time) Output
@@ -40,17 +41,18 @@ type Engine struct {
 	Metrics func(now time.Time) pmetric.Metrics
 	// Seen is called after each use, to publish what telemetry reads without waiting for the engine.
 	Seen func()
-	// Stop is called once, after all others.
+	// Stop is called once, after all others. An engine that does not return is left behind without it.
 	Stop func()
 
-	// Lock is held during each call but those that read; nil: the hub has its own.
+	// Lock is held as Engine describes; nil: the hub has its own.
 	Lock sync.Locker
 	// States are what the storage keeps, by key.
 	States map[string]State
 	// Save keeps states before an output with findings is sent. Nil: all of them, so that a restart knows each
-	// finding that was sent. Every FlushInterval all states are kept in any case.
+	// finding that was sent. Every FlushInterval all states are kept in any case. The hub holds no lock.
 	Save func(context.Context, *States, *Output)
-	// Sent is called after an output was sent or refused. It needs Wait: else no sender waits for that.
+	// Sent is called after an output was taken, by several goroutines. While findings wait that the next
+	// component refuses it is not called, and states are not kept every FlushInterval either. It needs Wait.
 	Sent func(context.Context, *States, *Output)
 
 	// Counts count what the hub does. The component's telemetry shows them.

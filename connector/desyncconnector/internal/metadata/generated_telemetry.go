@@ -489,7 +489,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorDesyncInboxDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_desync_inbox_dropped",
 		metric.WithDescription("Batches that came while a job was judged and found no room to wait. The sender is asked to send them again. [Alpha]"),
-		metric.WithUnit("{item}"),
+		metric.WithUnit("{batch}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorDesyncJobsEvicted, err = builder.meter.Int64ObservableCounter(

@@ -153,7 +153,7 @@ func AssertEqualConnectorDesyncInboxDropped(t *testing.T, tt *componenttest.Tele
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_desync_inbox_dropped",
 		Description: "Batches that came while a job was judged and found no room to wait. The sender is asked to send them again. [Alpha]",
-		Unit:        "{item}",
+		Unit:        "{batch}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
 			IsMonotonic: true,

@@ -764,7 +764,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorEpochSpansLost, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_epoch_spans_lost",
-		metric.WithDescription("Saves that became whole and have no span, because nobody saw their beginning, or because the span was dropped. [Alpha]"),
+		metric.WithDescription("Saves that became whole and have no span, because their beginning was not observed, or because the span was dropped. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

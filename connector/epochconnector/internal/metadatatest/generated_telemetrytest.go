@@ -500,7 +500,7 @@ func AssertEqualConnectorEpochSavesLeft(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualConnectorEpochSpansLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_epoch_spans_lost",
-		Description: "Saves that became whole and have no span, because nobody saw their beginning, or because the span was dropped. [Alpha]",
+		Description: "Saves that became whole and have no span, because their beginning was not observed, or because the span was dropped. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

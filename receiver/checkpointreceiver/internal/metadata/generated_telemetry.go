@@ -75,7 +75,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverCheckpointObservationsDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_checkpoint_observations_dropped",
-		metric.WithDescription("Observations that the next component refused for good, or until the end. The next heartbeat tells them again. [Alpha]"),
+		metric.WithDescription("Observations that the next component refused for good, or until the end. The next heartbeat sends them again. [Alpha]"),
 		metric.WithUnit("{observation}"),
 	)
 	errs = errors.Join(errs, err)

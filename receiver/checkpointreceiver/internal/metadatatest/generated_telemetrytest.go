@@ -56,7 +56,7 @@ func AssertEqualReceiverCheckpointLooks(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualReceiverCheckpointObservationsDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_checkpoint_observations_dropped",
-		Description: "Observations that the next component refused for good, or until the end. The next heartbeat tells them again. [Alpha]",
+		Description: "Observations that the next component refused for good, or until the end. The next heartbeat sends them again. [Alpha]",
 		Unit:        "{observation}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -63,7 +63,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverFleetVersionFactsDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_fleet_version_facts_dropped",
-		metric.WithDescription("Facts that the next component refused for good, or until the end. The next heartbeat tells them again. [Alpha]"),
+		metric.WithDescription("Facts that the next component refused for good, or until the end. The next heartbeat sends them again. [Alpha]"),
 		metric.WithUnit("{fact}"),
 	)
 	errs = errors.Join(errs, err)

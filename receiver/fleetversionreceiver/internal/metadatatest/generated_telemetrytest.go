@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverFleetVersionFactsDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_fleet_version_facts_dropped",
-		Description: "Facts that the next component refused for good, or until the end. The next heartbeat tells them again. [Alpha]",
+		Description: "Facts that the next component refused for good, or until the end. The next heartbeat sends them again. [Alpha]",
 		Unit:        "{fact}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

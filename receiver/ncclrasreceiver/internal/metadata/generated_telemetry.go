@@ -70,7 +70,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverNcclRasEventsDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_nccl_ras_events_dropped",
-		metric.WithDescription("Events that the next component refused for good, or until the end. The next heartbeat tells them again. [Alpha]"),
+		metric.WithDescription("Events that the next component refused for good, or until the end. The next heartbeat sends them again. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)

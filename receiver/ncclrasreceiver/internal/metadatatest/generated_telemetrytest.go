@@ -40,7 +40,7 @@ func AssertEqualReceiverNcclRasAnswers(t *testing.T, tt *componenttest.Telemetry
 func AssertEqualReceiverNcclRasEventsDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_nccl_ras_events_dropped",
-		Description: "Events that the next component refused for good, or until the end. The next heartbeat tells them again. [Alpha]",
+		Description: "Events that the next component refused for good, or until the end. The next heartbeat sends them again. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
