@@ -32,8 +32,9 @@ func newRun() *cobra.Command {
 		Long: "Runs an OpenTelemetry collector of few components:\n" + componentsText() +
 			"\nCONFIG is a file or a URI (file:, env:, yaml:); later ones are merged into earlier ones.\n\n" +
 			"Where files are read once, the collector shuts down when all of them have flowed; else on\n" +
-			"SIGINT or SIGTERM. It ends by printing the findings that reached an exporter. Where CONFIG has an\n" +
-			"exporter `report`, that prints them as they come, and the end has only how much was read.\n\n" +
+			"SIGINT or SIGTERM. It ends by printing the findings that reached an exporter. Where a pipeline of\n" +
+			"logs in CONFIG has an exporter `report` to stdout or stderr, that prints them as they come, and the\n" +
+			"end has only how much was read.\n\n" +
 			"Exit status: 0 done, 1 the collector failed or its files held nothing, 2 wrong usage.",
 		Example: "  lockstep run distro/config/replay.yaml\n" +
 			"  LOCKSTEP_TRACES=/traces/job7 lockstep run distro/config/replay.yaml",
@@ -156,7 +157,7 @@ func noFinding(finite bool) string {
 // conclude prints the findings, most costly first, or that there are none.
 func (t *tap) conclude(w io.Writer, style report.Style, finite bool) error {
 	findings, spans, ranks := t.result()
-	printed := t.shown == (component.ID{}) // an exporter of the configuration prints findings
+	printed := t.shown == (component.ID{}) // an exporter of a pipeline prints findings on the terminal
 	if spans == 0 && len(findings) == 0 {
 		if printed && !finite { // findings can come of log records
 			return nil

@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
@@ -12,8 +14,8 @@ import (
 	"github.com/lockstep-otel/lockstep/exporter/reportexporter"
 )
 
-// reporting adds an exporter `report`, whose findings the tap gets, to a configuration that has none:
-// beside the other exporters in each pipeline of logs.
+// reporting adds an exporter `report`, whose findings the tap gets, to a configuration that prints no
+// findings on the terminal: beside the other exporters in each pipeline of logs.
 type reporting struct {
 	tap *tap
 }
@@ -24,18 +26,16 @@ func (r reporting) factory() confmap.ConverterFactory {
 
 // Convert implements confmap.Converter. What it does not understand it leaves to the collector.
 func (r reporting) Convert(_ context.Context, conf *confmap.Conf) error {
-	reportType := reportexporter.NewFactory().Type()
-	exporters, _ := conf.Get("exporters").(map[string]any)
-	for name := range exporters {
-		if id := (component.ID{}); id.UnmarshalText([]byte(name)) == nil && id.Type() == reportType {
-			return nil
-		}
-	}
-	id := component.NewIDWithName(reportType, "at_end")
+	exporters := exportersOf(conf)
+	id := freeID(exporters)
 	changed := map[string]any{}
 	pipelines, _ := conf.Get("service::pipelines").(map[string]any)
 	for name, p := range pipelines {
-		if to := exportersOfLogs(name, p); exports(to, exporters) {
+		to := exportersOfLogs(name, p)
+		if prints(to, exporters) {
+			return nil
+		}
+		if exports(to, exporters) {
 			changed[name] = map[string]any{"exporters": append(to, id.String())}
 		}
 	}
@@ -46,6 +46,35 @@ func (r reporting) Convert(_ context.Context, conf *confmap.Conf) error {
 	return conf.Merge(confmap.NewFromStringMap(map[string]any{
 		"exporters": map[string]any{id.String(): map[string]any{}}, "service": map[string]any{"pipelines": changed},
 	}))
+}
+
+// exportersOf returns the configurations of the exporters by their ids, without those whose id is wrong.
+func exportersOf(conf *confmap.Conf) map[component.ID]any {
+	exporters := map[component.ID]any{}
+	named, _ := conf.Get("exporters").(map[string]any)
+	for name, config := range named {
+		if id, ok := idOf(name); ok {
+			exporters[id] = config
+		}
+	}
+	return exporters
+}
+
+func idOf(name any) (id component.ID, ok bool) {
+	text, ok := name.(string)
+	return id, ok && id.UnmarshalText([]byte(text)) == nil
+}
+
+// freeID returns the id of a `report` that the configuration does not have.
+func freeID(exporters map[component.ID]any) component.ID {
+	reportType := reportexporter.NewFactory().Type()
+	id := component.NewIDWithName(reportType, "at_end")
+	for n := 2; ; n++ {
+		if _, taken := exporters[id]; !taken {
+			return id
+		}
+		id = component.NewIDWithName(reportType, fmt.Sprintf("at_end_%d", n))
+	}
 }
 
 // exportersOfLogs returns where a pipeline sends logs, a copy; nil of a pipeline of another signal.
@@ -60,13 +89,24 @@ func exportersOfLogs(name string, config any) []any {
 }
 
 // exports reports whether one of a pipeline's exporters is no connector.
-func exports(to []any, exporters map[string]any) bool {
-	for _, e := range to {
-		if name, ok := e.(string); ok {
-			if _, ok := exporters[name]; ok {
-				return true
-			}
+func exports(to []any, exporters map[component.ID]any) bool {
+	return slices.ContainsFunc(to, func(name any) bool {
+		id, ok := idOf(name)
+		_, declared := exporters[id]
+		return ok && declared
+	})
+}
+
+// prints reports whether one of a pipeline's exporters is a `report` to stdout or stderr.
+func prints(to []any, exporters map[component.ID]any) bool {
+	return slices.ContainsFunc(to, func(name any) bool {
+		id, ok := idOf(name)
+		config, declared := exporters[id]
+		if !ok || !declared || id.Type() != reportexporter.NewFactory().Type() {
+			return false
 		}
-	}
-	return false
+		settings, _ := config.(map[string]any)
+		path, set := settings["path"]
+		return !set || path == "stdout" || path == "stderr"
+	})
 }
