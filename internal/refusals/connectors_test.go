@@ -65,7 +65,7 @@ func connectors() []analysis {
 	return []analysis{
 		{
 			name: "straggler", factory: stragglerconnector.NewFactory, used: "connector_straggler_steps_analysed",
-			config: map[string]any{"deadline": "2s", "flush_interval": "500ms", "repeat_interval": repeats},
+			config: map[string]any{"deadline": "2s", "flush_interval": "500ms", "repeat_interval": repeats, "max_memory_mib": 64},
 			emits: []output{
 				{signal: "logs", dropped: "connector_straggler_findings_lost"},
 				{signal: "metrics", rule: series},
