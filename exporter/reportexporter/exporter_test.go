@@ -193,9 +193,13 @@ func TestExporter_WithSink_GivesEachRevisionAndWritesNothing(t *testing.T) {
 // Findings of exporters that write to one file stay whole.
 func TestExporter_SeveralToOneFile_DoNotMix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "findings.txt")
-	var wg sync.WaitGroup
-	for range 4 {
+	var all []exporter.Logs
+	for range 4 { // a file that is being written while it is opened may seem cut
 		logs, _ := start(t, nop(), func(c *Config) { c.Path = path })
+		all = append(all, logs)
+	}
+	var wg sync.WaitGroup
+	for _, logs := range all {
 		wg.Go(func() {
 			for i := range 50 {
 				assert.NoError(t, logs.ConsumeLogs(t.Context(), logsOf(slow(fmt.Sprint(i), 0, 1))))
