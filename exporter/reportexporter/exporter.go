@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/exporter/reportexporter/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/report"
@@ -25,20 +25,29 @@ import (
 type reporter struct {
 	config *Config
 	meter  *metadata.TelemetryBuilder
-	sink   Sink // nil: findings are written
+	sink   Sink            // nil: findings are written
+	ends   context.Context //nolint:containedctx // done at the end of the exporter: requests wait no longer
+	end    context.CancelCauseFunc
+	given  *given
+	turn   chan struct{} // full while a request, the start or the end has the turn
 
-	mu      sync.Mutex
+	// What follows belongs to the turn.
 	journal *journal.Journal
 	out     *output // nil where it is not open
 	style   report.Style
+	begun   *model.Finding // the finding that was written last, perhaps not to its end
 }
+
+// errEnded is why requests are refused from the end of the exporter on.
+var errEnded = errors.New("the exporter has ended")
 
 func newReporter(c *Config, set component.TelemetrySettings, sink Sink) (*reporter, error) {
 	meter, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, fmt.Errorf("make counters: %w", err)
 	}
-	r := &reporter{config: c, meter: meter, sink: sink}
+	r := &reporter{config: c, meter: meter, sink: sink, given: newGiven(), turn: make(chan struct{}, 1)}
+	r.ends, r.end = context.WithCancelCause(context.Background())
 	r.journal = journal.New(journal.Config{
 		UpdateEvery: c.UpdateInterval,
 		Forgotten:   func() { meter.ExporterReportForgottenFindings.Add(context.Background(), 1) },
@@ -54,11 +63,13 @@ func (r *reporter) start(context.Context, component.Host) error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.turn <- struct{}{}
+	defer r.yield()
 	r.out, r.style = out, r.styleOf(out)
 	return nil
 }
+
+func (r *reporter) yield() { <-r.turn }
 
 func (r *reporter) styleOf(out *output) report.Style {
 	style := terminal.StyleOf(out.file, os.Getenv)
@@ -71,50 +82,131 @@ func (r *reporter) styleOf(out *output) report.Style {
 	return style
 }
 
-func (r *reporter) shutdown(context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// shutdown waits for a reader that does not read until ctx is done, or for [deliver.ShutdownLimit]. Then
+// it leaves the write behind. Nothing begins to be written after it.
+func (r *reporter) shutdown(ctx context.Context) error {
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, deliver.ShutdownLimit)
+		defer cancel()
+	}
+	late := r.takeLastTurn(ctx)
+	defer r.yield()
 	if r.out == nil {
 		return nil // was never started, or writes nothing
 	}
-	err := r.out.flush()
+	err := r.flush(ctx)
+	if err == nil && late && !r.given.empty() {
+		err = errBlocked
+	}
 	if err == nil && r.config.Summary {
-		_, err = r.out.write(r.summary())
+		_, err = r.out.write(ctx, r.summary())
+	}
+	if errors.Is(err, errBlocked) {
+		err = fmt.Errorf("write to %s: %w; %s", r.out.name, errBlocked, r.missing())
 	}
 	err = errors.Join(err, r.out.close())
 	r.out = nil
 	return err
 }
 
+// takeLastTurn ends the exporter, and takes the turn. It reports whether a request had the turn
+// until ctx was done.
+func (r *reporter) takeLastTurn(ctx context.Context) (late bool) {
+	defer r.end(errEnded)
+	select {
+	case r.turn <- struct{}{}:
+		return false
+	default:
+	}
+	select {
+	case r.turn <- struct{}{}:
+		return false
+	case <-ctx.Done():
+	}
+	r.end(errEnded) // the request waits no longer
+	r.turn <- struct{}{}
+	return true
+}
+
+// missing returns what may be missing where the reader does not read.
+func (r *reporter) missing() string {
+	text := r.given.String()
+	if r.config.Summary {
+		text += " and the summary"
+	}
+	return text + " may be missing, besides what the reader has not read before"
+}
+
+// flush writes what is left of the finding that was written last.
+func (r *reporter) flush(ctx context.Context) error {
+	if err := r.out.flush(ctx); err != nil {
+		return err
+	}
+	if r.begun != nil {
+		r.given.done(r.begun)
+		r.begun = nil
+	}
+	return nil
+}
+
 // logs writes the findings of a request. After an error the request may be sent again: what has been
-// written already has no news then.
+// written already, or has begun to be, has no news then.
 func (r *reporter) logs(ctx context.Context, ld plog.Logs) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.ends, func() { cancel(errEnded) })()
+	findings, foreign := findingsOf(ld)
+	r.given.add(findings)
+	if err := r.await(ctx); err != nil {
+		return err
+	}
+	defer r.yield()
 	if r.out != nil {
-		if err := r.out.flush(); err != nil {
+		if err := r.flush(ctx); err != nil {
 			return err
 		}
 	}
-	foreign := int64(0)
-	for _, rl := range ld.ResourceLogs().All() {
-		for _, sl := range rl.ScopeLogs().All() {
-			for _, lr := range sl.LogRecords().All() {
-				f, ok := otelmap.LogToFinding(lr, nil)
-				if !ok {
-					foreign++
-					continue
-				}
-				if err := r.finding(ctx, &f); err != nil {
-					return err
-				}
-			}
+	for i := range findings {
+		if err := r.finding(ctx, &findings[i]); err != nil {
+			return err
 		}
+		r.given.done(&findings[i])
 	}
 	if foreign > 0 {
 		r.meter.ExporterReportForeignRecords.Add(ctx, foreign)
 	}
 	return nil
+}
+
+// await waits for the turn of a request.
+func (r *reporter) await(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("wait to write to %s: %w", r.config.Path, context.Cause(ctx))
+	}
+	if r.ends.Err() != nil {
+		r.yield()
+		return fmt.Errorf("write to %s: %w", r.config.Path, errEnded)
+	}
+	return nil
+}
+
+// findingsOf returns the findings among log records, and how many others there are.
+func findingsOf(ld plog.Logs) (findings []model.Finding, foreign int64) {
+	for _, rl := range ld.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, lr := range sl.LogRecords().All() {
+				if f, ok := otelmap.LogToFinding(lr, nil); ok {
+					findings = append(findings, f)
+				} else {
+					foreign++
+				}
+			}
+		}
+	}
+	return findings, foreign
 }
 
 func (r *reporter) finding(ctx context.Context, f *model.Finding) error {
@@ -131,8 +223,9 @@ func (r *reporter) finding(ctx context.Context, f *model.Finding) error {
 	if !ok || !n.First && r.config.Updates == updatesNone {
 		return nil
 	}
-	begun, err := r.out.write(r.render(&n))
+	begun, err := r.out.write(ctx, r.render(&n))
 	if begun { // where an error has cut it, the next write goes on
+		r.begun = f
 		r.journal.Printed(&n, now)
 		r.meter.ExporterReportPrintedRevisions.Add(ctx, 1)
 	}

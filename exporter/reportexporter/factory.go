@@ -50,7 +50,7 @@ func (f *factory) logs(ctx context.Context, set exporter.Settings, cfg component
 	return exporterhelper.NewLogs(
 		ctx, set, cfg, r.logs,
 		exporterhelper.WithStart(r.start), exporterhelper.WithShutdown(r.shutdown),
-		// Text is written at once, or waits for the disk and not for us.
+		// Text is written at once, or waits for the disk or its reader. The sender decides for how long.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}),
 	)
 }

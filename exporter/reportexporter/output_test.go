@@ -4,10 +4,10 @@ package reportexporter
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -34,13 +34,13 @@ func (d *disk) Write(p []byte) (int, error) {
 }
 
 // reporterTo returns a reporter with format line that writes to w.
-func reporterTo(t *testing.T, w *disk) *reporter {
+func reporterTo(t *testing.T, w io.Writer) *reporter {
 	t.Helper()
 	c := newDefaultConfig()
 	c.Format = formatLine
 	r, err := newReporter(c, nop().TelemetrySettings, nil)
 	require.NoError(t, err)
-	r.out = &output{name: "f.txt", to: w, lock: new(sync.Mutex)}
+	r.out = &output{name: "f.txt", to: w, turn: make(chan struct{}, 1)}
 	return r
 }
 
@@ -100,7 +100,6 @@ func TestOpenOutput_Standard_IsNotClosed(t *testing.T) {
 		o, err := openOutput(path)
 		require.NoError(t, err)
 		assert.Same(t, file, o.file)
-		assert.Same(t, &standard, o.lock, "one terminal has one lock")
 		require.NoError(t, o.close())
 		_, err = file.Stat()
 		assert.NoError(t, err)
