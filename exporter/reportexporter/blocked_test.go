@@ -205,7 +205,7 @@ func TestOpenOutput_StdoutBlocks_StderrToAFileDoesNot(t *testing.T) {
 
 	blocks, err := openOutput(toStdout)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	text := bytes.Repeat([]byte{'x'}, 1<<20) // more than a pipe takes
 	begun, err := blocks.write(ctx, text)
@@ -221,7 +221,7 @@ func TestOpenOutput_StdoutBlocks_StderrToAFileDoesNot(t *testing.T) {
 	os.Stderr = writer
 	same, err := openOutput(toStderr)
 	require.NoError(t, err)
-	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	begun, err = same.write(ctx, []byte("line\n"))
 	require.ErrorIs(t, err, errBlocked)
