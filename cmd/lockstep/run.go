@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -95,7 +96,11 @@ func runCollector(ctx context.Context, uris []string, stdout io.Writer) error {
 	stop()
 	finite := <-ended
 	if err != nil {
-		return failure{fmt.Errorf("run collector: %w%s", err, lacking(err))}
+		err = failure{fmt.Errorf("run collector: %w%s", err, lacking(err))}
+		if findings, _, _ := seen.result(); len(findings) > 0 { // the end failed, and what came before is a result
+			err = errors.Join(err, seen.conclude(stdout, terminal.StyleOf(stdout, os.Getenv), finite))
+		}
+		return err
 	}
 	return seen.conclude(stdout, terminal.StyleOf(stdout, os.Getenv), finite)
 }

@@ -106,3 +106,25 @@ func TestRunHelpNamesTheComponents(t *testing.T) {
 		assert.LessOrEqual(t, len(line), 112, line)
 	}
 }
+
+// What was found is a result, also where the collector's end reports that a backend did not take it.
+func TestRun_BackendIsDown_FindingsArePrinted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "down.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(`
+receivers:
+  torch_trace: {include: ["`+testdata.Recording(t, "slow")+`"], mode: once}
+connectors:
+  straggler: {deadline: 24h}
+exporters:
+  otlp_grpc: {endpoint: "127.0.0.1:1", tls: {insecure: true}, timeout: 100ms, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
+service:
+  pipelines:
+    traces: {receivers: [torch_trace], exporters: [straggler]}
+    logs: {receivers: [straggler], exporters: [otlp_grpc]}
+  telemetry: {metrics: {level: none}, logs: {level: error}}
+`), 0o600))
+	status, stdout, stderr := call("run", path)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "deliver the last events")
+	assert.Contains(t, words(stdout), "Finding 1 of 1: rank 5")
+}

@@ -223,6 +223,6 @@ func TestExporter_FileCannotBeOpened_DoesNotStart(t *testing.T) {
 	logs, err := f.CreateLogs(t.Context(), nop(), c)
 	require.NoError(t, err)
 	assert.EqualError(t, logs.Start(t.Context(), componenttest.NewNopHost()),
-		"open path "+c.Path+": no such file or directory; make its directory, and let the collector write there")
+		"open path "+c.Path+": no such file or directory; make its directory")
 	assert.NoError(t, logs.Shutdown(t.Context()))
 }

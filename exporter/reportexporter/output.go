@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"syscall"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -51,6 +52,10 @@ func turnOfStderr(stdout, stderr *os.File) chan struct{} {
 }
 
 func openOutput(path string) (*output, error) {
+	if path == toStdout || path == toStderr {
+		// Else the first write to a pipe whose reader has gone would end the collector.
+		signal.Ignore(syscall.SIGPIPE)
+	}
 	switch path {
 	case toStdout:
 		return &output{name: path, file: os.Stdout, to: os.Stdout, turn: stdoutTurn}, nil
@@ -61,7 +66,7 @@ func openOutput(path string) (*output, error) {
 	// Others may read it, as they may a log.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644) //nolint:gosec // see above
 	if err != nil {
-		return nil, fmt.Errorf("open path %s: %w; make its directory, and let the collector write there", path, cause(err))
+		return nil, fmt.Errorf("open path %s: %w; %s", path, cause(err), remedy(err))
 	}
 	o := &output{name: path, file: file, to: file, turn: make(chan struct{}, 1), own: true}
 	cut, err := endsCut(file)
@@ -72,6 +77,18 @@ func openOutput(path string) (*output, error) {
 		o.rest = []byte{'\n'}
 	}
 	return o, nil
+}
+
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "make its directory"
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("let user %d write there", os.Geteuid())
+	case errors.Is(err, syscall.EISDIR):
+		return "want a file"
+	}
+	return "want stdout, stderr, or a file that can be written"
 }
 
 // endsCut reports whether a file ends within a line. A file that is not regular never does.

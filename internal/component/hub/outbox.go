@@ -252,6 +252,9 @@ func (b *outbox) over(batch []entry, err error) {
 	defer b.attempted(batch)
 	switch {
 	case err == nil:
+		if b.warned {
+			b.log.Info("The next component takes events again")
+		}
 		b.warned, b.piece = false, min(2*b.piece, maxPiece)
 		b.remove(batch)
 	case deliver.IsPermanent(err):
