@@ -83,7 +83,9 @@ const (
 	leastInbox = 16 << 20
 )
 
-func inboxBytes(cfg *Config) int { return max(leastInbox, int(cfg.Analysis.Engine().MaxMemory/inboxShare)) }
+func inboxBytes(cfg *Config) int {
+	return max(leastInbox, int(cfg.Analysis.Engine().MaxMemory/inboxShare))
+}
 
 // start has reports hold what the outputs need: rendezvous for step traces, and durations for metrics.
 func (s *steps) start(_ context.Context, _ component.Host, to hub.Outputs) error {

@@ -155,7 +155,8 @@ func (r *reporter) flush(ctx context.Context) error {
 func (r *reporter) logs(ctx context.Context, ld plog.Logs) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(r.ends, func() { cancel(errEnded) })()
+	ended := context.AfterFunc(r.ends, func() { cancel(errEnded) })
+	defer ended()
 	findings, foreign := findingsOf(ld)
 	r.given.add(findings)
 	if err := r.await(ctx); err != nil {

@@ -123,7 +123,8 @@ func TestSent_FindingIsRefused_NotCalled(t *testing.T) {
 		r.Wait, r.conclude, r.Storage = true, findings, &id
 		r.Save = func(context.Context, *States, *Output) {}
 		r.Sent = func(context.Context, *States, *Output) { calls++ }
-		r.States = map[string]State{"counter": &counter{n: 1}}
+		kept := &counter{}
+		r.States = map[string]State{"counter": kept}
 		next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
 			if err := refuse.answer(ctx, 0); err != nil {
 				return err
@@ -134,10 +135,14 @@ func TestSent_FindingIsRefused_NotCalled(t *testing.T) {
 		r.logsToLogs(next)
 		require.NoError(t, r.instances[0].Start(t.Context(), host{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}))
 		before := calls
+		kept.n = 1
 		r.mustSend("a1")
+		time.Sleep(21 * tickEvery)
 		assert.Equal(t, before, calls)
+		assert.Empty(t, m.data, "nor on the interval")
 		refuse.on.Store(false)
-		time.Sleep(time.Minute)
+		time.Sleep(21 * tickEvery)
+		assert.NotEmpty(t, m.data)
 		r.mustSend("a2")
 		assert.Greater(t, calls, before)
 		require.NoError(t, r.instances[0].Shutdown(t.Context()))

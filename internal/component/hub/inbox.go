@@ -53,20 +53,19 @@ type inbox struct {
 
 // put appends a batch. Where there is no room, it waits for that.
 func (b *inbox) put(ctx context.Context, w *waiting) error {
-	var late <-chan time.Time
+	if room := b.add(w); room == nil {
+		return nil
+	}
+	late := time.NewTimer(deliver.Patience)
+	defer late.Stop()
 	for {
 		room := b.add(w)
 		if room == nil {
 			return nil
 		}
-		if late == nil {
-			timer := time.NewTimer(deliver.Patience)
-			defer timer.Stop()
-			late = timer.C
-		}
 		select {
 		case <-room:
-		case <-late:
+		case <-late.C:
 			return fmt.Errorf("take a batch of %d bytes: %w", w.input.Bytes, ErrBusy)
 		case <-ctx.Done():
 			return fmt.Errorf("take a batch of %d bytes: %w: %w", w.input.Bytes, ErrBusy, context.Cause(ctx))

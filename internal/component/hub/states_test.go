@@ -160,3 +160,24 @@ func TestSave_Part_IsKeptAndReportedOnce(t *testing.T) {
 	assert.Equal(t, []string{`save "counter": got too many`}, w.failed)
 	require.NoError(t, w.states.Close(t.Context()))
 }
+
+// A storage that does not return holds up a component that saves with each message for 10 s, once.
+func TestSaveSoon_StorageIsStuck_ReturnsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, time.Hour)
+		w.count()
+		began := time.Now()
+		w.states.SaveSoon(t.Context())
+		assert.Equal(t, patience, time.Since(began))
+		w.count()
+		w.states.SaveSoon(t.Context())
+		assert.Equal(t, patience, time.Since(began), "it is in use")
+		w.failing.Lock()
+		assert.Len(t, w.failed, 1)
+		w.failing.Unlock()
+		time.Sleep(2 * time.Hour)
+		w.storage.takes = 0
+		time.Sleep(100 * time.Hour) // a save that is due takes a twentieth of the time
+		require.NoError(t, w.states.Close(t.Context()))
+	})
+}
