@@ -44,7 +44,12 @@ func (i *Interval) run() {
 		case <-i.quit:
 			return
 		case now := <-ticker.C:
-			i.call(now)
+			select {
+			case <-i.quit: // a call took long, and both are ready
+				return
+			default:
+				i.call(now)
+			}
 		}
 	}
 }
