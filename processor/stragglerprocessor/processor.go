@@ -72,7 +72,7 @@ func newAnnotating(cfg *Config, set component.TelemetrySettings, next consumer.T
 		logger:    set.Logger,
 		telemetry: telemetry,
 		next:      next,
-		gate:      deliver.NewGate(set.Logger),
+		gate:      deliver.NewInnerGate(set.Logger),
 		analysis:  live.NewAnalysis(cfg.Analysis.Engine(), time.Now),
 	}
 	p.gated = p.gate.Traces(next)

@@ -46,10 +46,11 @@ var ErrClosed = errors.New("the component stops, and the next component does not
 // panics refuses the data for good. A gate is safe for concurrent use.
 type Gate struct {
 	log      *zap.Logger
-	stopping atomic.Bool   // calls that begin are the last
-	gaveLast atomic.Bool   // one of the last was taken
-	panicked atomic.Bool   // a panic was logged
-	hurried  chan struct{} // closed when those that began before are cancelled
+	inner    bool
+	taken    atomic.Pointer[time.Time] // when the newest call was taken that the stop waits after; nil: none was
+	stopping atomic.Bool               // calls that begin are the last
+	panicked atomic.Bool               // a panic was logged
+	hurried  chan struct{}             // closed when those that began before are cancelled
 	hurry    func()
 	left     chan struct{} // closed when they are left behind
 	leave    func()
@@ -67,6 +68,14 @@ func NewGate(log *zap.Logger) *Gate {
 	g.hurry = sync.OnceFunc(func() { close(g.hurried) })
 	g.leave = sync.OnceFunc(func() { close(g.left) })
 	g.close = sync.OnceFunc(func() { close(g.closed) })
+	return g
+}
+
+// NewInnerGate returns an open gate of a component that has others before it. What these give as they stop,
+// it may give before it stops itself.
+func NewInnerGate(log *zap.Logger) *Gate {
+	g := NewGate(log)
+	g.inner = true
 	return g
 }
 
@@ -136,8 +145,9 @@ func (c *gated) pass(ctx context.Context, signal string, items int, call func(co
 	done := make(chan error, 1)
 	go func() { g.guard(signal, done, func() error { return call(ctx) }) }()
 	if err, ok := g.await(done, last, cancel); ok {
-		if last && err == nil && items > 0 {
-			g.gaveLast.Store(true)
+		if err == nil && items > 0 && (last || g.inner) {
+			now := time.Now()
+			g.taken.Store(&now)
 		}
 		return err
 	}
@@ -237,9 +247,7 @@ func (g *Gate) Stop(ctx context.Context) (last context.Context, stopped func() e
 		closing.Stop()
 		cancelled()
 		cancel()
-		if g.gaveLast.Swap(false) {
-			linger(ctx)
-		}
+		g.linger(ctx)
 		return g.report()
 	}
 }
@@ -248,8 +256,14 @@ func (g *Gate) Stop(ctx context.Context) (last context.Context, stopped func() e
 // stops, it reads nothing more, and sends the rest at the next start.
 const lingerFor = 200 * time.Millisecond
 
-func linger(ctx context.Context) {
-	timer := time.NewTimer(lingerFor)
+// linger gives the next components lingerFor since the newest call that they took: of those that began during
+// the stop, or of all where others stop before.
+func (g *Gate) linger(ctx context.Context) {
+	taken := g.taken.Load()
+	if taken == nil {
+		return
+	}
+	timer := time.NewTimer(lingerFor - time.Since(*taken))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -74,6 +74,57 @@ func TestGate_Open_PassesEverything(t *testing.T) {
 	assert.Zero(t, logs.Len())
 }
 
+// A queue on disk has time to read what it was given last before its exporter stops.
+func TestGate_DataWasTakenLately_StopsAfterwards(t *testing.T) {
+	for name, c := range map[string]struct {
+		gate  func(*zap.Logger) *deliver.Gate
+		ago   time.Duration // negative: during the stop
+		items int
+		took  time.Duration
+	}{
+		"during the stop":            {deliver.NewGate, -1, 1, 200 * time.Millisecond},
+		"nothing during the stop":    {deliver.NewGate, -1, 0, 0},
+		"before the stop":            {deliver.NewGate, 50 * time.Millisecond, 1, 0},
+		"inner, during the stop":     {deliver.NewInnerGate, -1, 1, 200 * time.Millisecond},
+		"inner, shortly before":      {deliver.NewInnerGate, 50 * time.Millisecond, 1, 150 * time.Millisecond},
+		"inner, nothing in it":       {deliver.NewInnerGate, 50 * time.Millisecond, 0, 0},
+		"inner, longer before":       {deliver.NewInnerGate, time.Second, 1, 0},
+		"inner, at the same instant": {deliver.NewInnerGate, 0, 1, 200 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := c.gate(zap.NewNop())
+				give := func() {
+					require.NoError(t, g.Traces(&consumertest.TracesSink{}).ConsumeTraces(t.Context(), spans(c.items)))
+				}
+				if c.ago >= 0 {
+					give()
+					time.Sleep(c.ago)
+				}
+				began := time.Now()
+				_, stopped := g.Stop(t.Context())
+				if c.ago < 0 {
+					give()
+				}
+				require.NoError(t, stopped())
+				assert.Equal(t, c.took, time.Since(began))
+			})
+		})
+	}
+}
+
+// What was refused waits for nothing.
+func TestGate_DataWasRefused_StopsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newGate()
+		last, stopped := g.Stop(t.Context())
+		require.Error(t, g.Traces(consumertest.NewErr(assert.AnError)).ConsumeTraces(last, spans(1)))
+		began := time.Now()
+		require.NoError(t, stopped())
+		assert.Zero(t, time.Since(began))
+	})
+}
+
 type mutating struct{ consumer.Traces }
 
 func (mutating) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }

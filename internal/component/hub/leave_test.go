@@ -61,6 +61,23 @@ func TestLeave_OthersGetLaterInput_FlushedAgain(t *testing.T) {
 	})
 }
 
+// The flush of another output gives spans as well: their next component has time to read them before it stops,
+// though nothing is left when its own output ends.
+func TestLeave_OtherOutputFlushed_NextHasTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Flush = func(time.Time) Output { return Output{FindingSpans: findingsIn("a1")} }
+		logs, traces := r.logsToLogs(r.logs), r.logsToTraces(r.traces)
+		r.begin()
+		began := time.Now()
+		require.NoError(t, logs.Shutdown(t.Context()))
+		assert.Len(t, spansOf(r.traces), 1)
+		assert.Zero(t, time.Since(began), "no log event was given")
+		require.NoError(t, traces.Shutdown(t.Context()))
+		assert.Equal(t, 200*time.Millisecond, time.Since(began))
+	})
+}
+
 // An output that has ended gets nothing more: its next component may have stopped.
 func TestLeave_OutputHasEnded_IsNotCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ type output struct {
 
 func (h *Hub) output(lost, again *atomic.Int64) *output {
 	log := h.log
-	return &output{log: log, gate: deliver.NewGate(log), queue: deliver.NewQueue(log), counts: h.engine.Counts, lost: lost, again: again}
+	return &output{log: log, gate: deliver.NewInnerGate(log), queue: deliver.NewQueue(log), counts: h.engine.Counts, lost: lost, again: again}
 }
 
 func (h *Hub) toLogs(next consumer.Logs) *output {
