@@ -5,6 +5,7 @@ package clocksconnector
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -285,6 +286,23 @@ func TestBadEventsAreRefusedAndCounted(t *testing.T) {
 	assert.Equal(t, int64(1), r.counted(t, "foreign_records"))
 	require.NoError(t, r.stop(t))
 	assert.Len(t, r.models(t), 4, "the others count")
+}
+
+// A name that is no clock's is refused before it waits for the timeline.
+func TestRead_LongNameOfAHost_IsRefused(t *testing.T) {
+	long := strings.Repeat("x", model.MaxClockName+1)
+	for name, names := range map[string][2]string{"name": {long, "a"}, "id": {"node-a", long}} {
+		t.Run(name, func(t *testing.T) {
+			c := &clocks{}
+			ld := edgeEvents(0)
+			with := c.read(ld).Bytes
+			attributes := ld.ResourceLogs().At(0).Resource().Attributes()
+			attributes.PutStr("host.name", names[0])
+			attributes.PutStr("host.id", names[1])
+			assert.Less(t, c.read(ld).Bytes, with)
+			assert.Equal(t, int64(1), c.refused.Load())
+		})
+	}
 }
 
 func TestRefusalIsCounted(t *testing.T) {

@@ -3,6 +3,7 @@
 package clocksconnector
 
 import (
+	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -28,7 +29,7 @@ const eventBytes = 512
 func (c *clocks) read(ld plog.Logs) hub.Input {
 	var events []event
 	for _, rl := range ld.ResourceLogs().All() {
-		if e, ok := hostOf(rl.Resource().Attributes()); ok {
+		if e, ok := c.hostOf(rl.Resource().Attributes()); ok {
 			events = append(events, e)
 		}
 		for _, sl := range rl.ScopeLogs().All() {
@@ -49,13 +50,20 @@ func (c *clocks) read(ld plog.Logs) hub.Input {
 }
 
 // hostOf joins the name of a host with the id in its clocks: spans may know only one of them.
-func hostOf(resource pcommon.Map) (event, bool) {
+func (c *clocks) hostOf(resource pcommon.Map) (event, bool) {
 	name, okName := resource.Get(semconv.HostName)
 	id, okID := resource.Get(semconv.HostID)
 	if !okName || !okID {
 		return event{}, false
 	}
-	return event{name: name.AsString(), id: id.AsString()}, true
+	e := event{name: name.AsString(), id: id.AsString()}
+	for _, s := range []string{e.name, e.id} {
+		if err := model.CheckClockName(s); s != "" && err != nil {
+			c.refuse(fmt.Errorf("read names of a host: %w", err))
+			return event{}, false
+		}
+	}
+	return e, e.name != ""
 }
 
 func (c *clocks) event(lr plog.LogRecord) (event, bool) {

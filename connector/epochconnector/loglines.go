@@ -49,7 +49,7 @@ func (w *watches) line(of pcommon.Resource, lr plog.LogRecord) (int, feed, error
 		JobID: attribute(m, semconv.JobID), JobName: attribute(m, semconv.ServiceName),
 		HostID: attribute(m, semconv.HostID), Host: cmp.Or(attribute(m, semconv.HostName), attribute(m, "k8s.node.name")),
 	}
-	return len(text), func(now time.Time) { w.lines.Take(&hit, &l, now) }, nil
+	return 0, func(now time.Time) { w.lines.Take(&hit, &l, now) }, nil
 }
 
 // textOf is the line of a record: its body, or what a journal's or a structured record's body has of

@@ -30,6 +30,7 @@ func (w *watches) read(ld plog.Logs) hub.Input {
 	now, size := time.Now(), 0
 	var feeds []feed
 	for _, rl := range ld.ResourceLogs().All() {
+		before := len(feeds)
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, lr := range sl.LogRecords().All() {
 				bytes, f, err := w.record(rl.Resource(), lr, now)
@@ -38,11 +39,14 @@ func (w *watches) read(ld plog.Logs) hub.Input {
 					w.unread.Add(1)
 					w.why.CompareAndSwap(nil, &err)
 				case f != nil:
-					feeds, size = append(feeds, f), size+recordBytes+bytes
+					feeds, size = append(feeds, f), size+recordBytes+texts.LogRecordSize(lr)+bytes
 				case bytes == foreign:
 					w.foreign.Add(1)
 				}
 			}
+		}
+		if len(feeds) > before {
+			size += textBytes(rl.Resource().Attributes())
 		}
 	}
 	if len(feeds) == 0 {
@@ -56,10 +60,23 @@ func (w *watches) read(ld plog.Logs) hub.Input {
 	}}
 }
 
+// texts measures records: what is read of one refers to its texts.
+var texts plog.ProtoMarshaler
+
+// textBytes is the size of the texts that the records of a resource share.
+func textBytes(m pcommon.Map) (n int) {
+	for _, v := range m.All() {
+		if v.Type() == pcommon.ValueTypeStr {
+			n += len(v.Str())
+		}
+	}
+	return n
+}
+
 // foreign in place of a size: a record is about none of these.
 const foreign = -1
 
-// record reads one record, and returns what it takes. A record without a feed and without an error brings
+// record reads one record, and returns what was read of it takes beside it. A record without a feed and without an error brings
 // nothing new, or is foreign.
 func (w *watches) record(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bytes int, f feed, err error) {
 	switch lr.EventName() {
