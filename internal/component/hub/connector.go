@@ -85,6 +85,10 @@ func (c *Connectors[C]) instance(set connector.Settings, cfg component.Config, f
 		return nil, err
 	}
 	h := handle.Value
+	if h.engine.Sent != nil && !h.engine.Wait {
+		handle.Release()
+		return nil, errors.New("make connector: got an engine with Sent and without Wait; want both, since what is sent is known to who waits")
+	}
 	if from == fromTraces && h.engine.Traces == nil || from == fromLogs && h.engine.Logs == nil {
 		handle.Release()
 		return nil, fmt.Errorf("make connector: got an engine that reads no %s; want a function, or a factory without them", from)

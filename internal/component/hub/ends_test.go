@@ -4,6 +4,7 @@ package hub
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,10 +120,10 @@ func TestSent_FindingIsRefused_NotCalled(t *testing.T) {
 		refuse.on.Store(true)
 		m := &memory{data: map[string][]byte{}}
 		r := newRig(t)
-		calls := 0
+		var calls atomic.Int64
 		r.Wait, r.conclude, r.Storage = true, findings, &id
 		r.Save = func(context.Context, *States, *Output) {}
-		r.Sent = func(context.Context, *States, *Output) { calls++ }
+		r.Sent = func(context.Context, *States, *Output) { calls.Add(1) }
 		kept := &counter{}
 		r.States = map[string]State{"counter": kept}
 		next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
@@ -134,17 +135,19 @@ func TestSent_FindingIsRefused_NotCalled(t *testing.T) {
 		require.NoError(t, err)
 		r.logsToLogs(next)
 		require.NoError(t, r.instances[0].Start(t.Context(), host{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}))
-		before := calls
+		before := calls.Load()
 		kept.n = 1
 		r.mustSend("a1")
 		time.Sleep(21 * tickEvery)
-		assert.Equal(t, before, calls)
+		synctest.Wait()
+		assert.Equal(t, before, calls.Load())
 		assert.Empty(t, m.data, "nor on the interval")
 		refuse.on.Store(false)
 		time.Sleep(21 * tickEvery)
+		synctest.Wait()
 		assert.NotEmpty(t, m.data)
 		r.mustSend("a2")
-		assert.Greater(t, calls, before)
+		assert.Greater(t, calls.Load(), before)
 		require.NoError(t, r.instances[0].Shutdown(t.Context()))
 	})
 }

@@ -102,7 +102,8 @@ type Output struct {
 	FindingSpans []model.Finding
 	// Spans are other spans, sent in the same way.
 	Spans []Spans
-	// StepTraces are sent once. What is refused goes back to the sender.
+	// StepTraces are sent once. What is refused goes back to the sender. Those of
+	// a batch need Wait, and are dropped without.
 	StepTraces []ptrace.Traces
 	// Measured has metrics sent now instead of with the next flush.
 	Measured bool

@@ -47,11 +47,13 @@ type Hub struct {
 	states            *States // nil: nothing is kept
 	flushed, repeated time.Time
 	drained           bool // the engine was flushed, and nothing came since
+	warned            bool // that step traces are dropped
 
 	logs, metrics, traces *output // nil: no pipeline takes the signal
 
 	leaving sync.Mutex // guards what follows, and how many instances of each output are open
 	open    int        // instances
+	busy    bool       // the engine was left behind
 }
 
 // Defaults of [Settings].
@@ -109,6 +111,9 @@ func (h *Hub) restore(ctx context.Context, host component.Host) error {
 	at := Storage{Extension: h.engine.Storage, Kind: component.KindConnector, Component: h.id}
 	states, err := OpenStates(ctx, host, at, h.lock, h.engine.States, h.storageFailed)
 	h.states = states
+	if h.engine.Sent != nil {
+		states.holdWhile(h.refused)
+	}
 	h.use(func() {})
 	return err
 }
@@ -157,6 +162,7 @@ func (h *Hub) await(ctx context.Context, w *waiting) error {
 	case <-w.used:
 	case <-ctx.Done():
 		if h.inbox.withdraw(w) {
+			h.engine.Counts.InboxRefused.Add(1)
 			return fmt.Errorf("wait for the analysis: %w", context.Cause(ctx))
 		}
 		<-w.used
@@ -166,15 +172,15 @@ func (h *Hub) await(ctx context.Context, w *waiting) error {
 
 // settle waits until what came of a use was taken or refused, and returns the refusal of step traces.
 func (h *Hub) settle(ctx context.Context, d *deliveries) error {
-	err := d.wait(ctx)
+	err := d.wait(ctx, nil)
 	if h.engine.Sent != nil && h.states != nil && !h.refused() {
 		h.engine.Sent(context.WithoutCancel(ctx), h.states, d.of)
 	}
 	return err
 }
 
-// refused reports whether findings wait that the next component does not take.
-func (h *Hub) refused() bool { return h.logs != nil && h.logs.box.waits() }
+// refused reports whether findings wait that the next component does not take, or were lost at the end.
+func (h *Hub) refused() bool { return h.logs != nil && h.logs.box.refuses() }
 
 // work has the engine use what waits, where it is free. The goroutine that uses it now looks again afterwards.
 func (h *Hub) work() {
@@ -217,6 +223,9 @@ func (h *Hub) apply(w *waiting) {
 	w.sent.of = out
 	h.drained = false
 	h.use(func() { *out = w.input.Apply(now) })
+	if !h.engine.Wait {
+		h.loseStepTraces(out)
+	}
 	w.sent = h.emit(context.Background(), out, now, out.Measured)
 }
 
@@ -231,25 +240,26 @@ func (h *Hub) use(do func()) {
 }
 
 // tick has the engine conclude from time, and waits for the outputs as a sender does.
-func (h *Hub) tick(now time.Time) {
+func (h *Hub) tick(time.Time) {
 	if err := h.enter(h.ends); err != nil {
 		return
 	}
-	sent, due := h.conclude(now)
+	sent, due := h.conclude()
 	ctx := context.Background()
 	if err := h.settle(ctx, &sent); err != nil {
 		h.log.Warn("Step traces were refused", zap.Error(err))
 	}
-	if due && (h.engine.Sent == nil || !h.refused()) { // without the turn: a slow storage holds up no sender
-		h.states.Save(ctx)
+	if due {
+		h.states.Save(ctx) // without the turn: a slow storage holds up no sender
 	}
 }
 
 // conclude returns what came of a tick, and whether metrics and states were due; the caller has the turn, which
 // ends with it.
-func (h *Hub) conclude(now time.Time) (sent deliveries, due bool) {
+func (h *Hub) conclude() (sent deliveries, due bool) {
 	defer h.yield()
 	h.drain()
+	now := time.Now() // the turn and the inbox took time, and time runs forward for the engine
 	e, out := h.engine, &Output{}
 	if e.Tick != nil {
 		h.use(func() { *out = e.Tick(now) })
@@ -290,13 +300,25 @@ func (h *Hub) emit(ctx context.Context, out *Output, now time.Time, measured boo
 		h.states.Save(ctx)
 	}
 	all := deliveries{of: out}
-	all.add(h.logs.putEvents(logEntries(out)))
-	all.add(h.traces.putEvents(spanEntries(out)))
+	all.add(h.logs, h.logs.putEvents(logEntries(out)))
+	all.add(h.traces, h.traces.putEvents(spanEntries(out)))
 	all.stepTraces = h.traces.putStepTraces(out.StepTraces)
 	if measured {
-		all.add(h.putMetrics(now))
+		all.add(h.metrics, h.putMetrics(now))
 	}
 	return all
+}
+
+// loseStepTraces drops those of a batch that no sender waits for: nothing would bound them.
+func (h *Hub) loseStepTraces(out *Output) {
+	for _, td := range out.StepTraces {
+		h.engine.Counts.SpansLost.Add(int64(td.SpanCount()))
+	}
+	if len(out.StepTraces) > 0 && !h.warned {
+		h.warned = true
+		h.log.Error("Drop step traces: got an engine without Wait; want one with it")
+	}
+	out.StepTraces = nil
 }
 
 func (h *Hub) putMetrics(now time.Time) wait {
@@ -330,7 +352,7 @@ func (h *Hub) leave(ctx context.Context, o *output) (err error) {
 // it ends them when it is over.
 func (h *Hub) stop(ctx context.Context) error {
 	h.end()
-	limited, cancel := context.WithTimeout(ctx, 2*deliver.ShutdownLimit)
+	limited, cancel := context.WithTimeout(ctx, h.patience(2*deliver.ShutdownLimit))
 	defer cancel()
 	done := make(chan error, 1)
 	go h.interval.Stop(func() { done <- h.close(ctx) })
@@ -338,18 +360,42 @@ func (h *Hub) stop(ctx context.Context) error {
 	case err := <-done:
 		return err
 	case <-limited.Done():
-		return fmt.Errorf("stop: the analysis or its storage is busy: %w", context.Cause(limited))
+		return fmt.Errorf("stop: the analysis or its storage is busy, and %d batches wait: %w", h.inbox.len(), context.Cause(limited))
 	}
 }
 
-// finish gives an output what is left.
+// finish gives an output what is left. Its time begins once the engine was flushed.
 func (h *Hub) finish(ctx context.Context, o *output) error {
-	last, stopped := o.gate.Stop(ctx)
-	if o == h.metrics {
-		o.await(last) // the last values are not skipped for those before
+	var last context.Context
+	var stopped func() error
+	var once sync.Once
+	begin := func() { once.Do(func() { last, stopped = o.gate.Stop(ctx) }) }
+	sent, err := h.flush(ctx, begin)
+	begin()
+	if err == nil && o == h.metrics {
+		err = h.lastMetrics(last)
 	}
-	err := h.flush(last, o)
-	return errors.Join(err, o.stop(last), stopped())
+	return errors.Join(err, sent.wait(last, o), o.stop(last), stopped())
+}
+
+// lastMetrics sends the values of the end. They are not skipped for those before.
+func (h *Hub) lastMetrics(last context.Context) error {
+	if h.neverStarted() {
+		return nil
+	}
+	for {
+		h.metrics.await(last)
+		if err := h.enter(last); err != nil {
+			return fmt.Errorf("deliver the last metrics: %w", err)
+		}
+		if h.metrics.idle() || last.Err() != nil {
+			break
+		}
+		h.yield() // what had the turn before has sent others
+	}
+	defer h.yield()
+	h.putMetrics(time.Now())
+	return nil
 }
 
 // saveLimit is how long the storage may take of the time that an output has to end.
@@ -370,25 +416,57 @@ func (h *Hub) enter(ctx context.Context) error {
 	}
 }
 
-// flush gives the outputs what is left, unless nothing was ever started, and waits for them.
-func (h *Hub) flush(ctx context.Context, o *output) error {
-	h.leaving.Lock()
-	none := h.started == 0
-	h.leaving.Unlock()
-	if none {
-		return nil
+// flush gives the outputs what is left, unless nothing was ever started. An engine that is busy for long is left
+// behind; what it concludes then reaches the outputs that have not ended. Begin is called before the first of it.
+func (h *Hub) flush(ctx context.Context, begin func()) (sent deliveries, err error) {
+	if h.neverStarted() {
+		return sent, nil
 	}
-	sent, err := h.conclusions(ctx, o)
-	if err != nil {
-		return err
+	limit := h.patience(2*deliver.ShutdownLimit - deliver.Patience)
+	if at, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(at)/2) // the rest is for the output
 	}
-	return sent.wait(ctx)
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	done := make(chan deliveries, 1)
+	go func() {
+		if h.enter(limited) == nil {
+			done <- h.conclusions(ctx, begin)
+		}
+	}()
+	select {
+	case sent = <-done:
+		return sent, nil
+	case <-limited.Done():
+		h.leaving.Lock()
+		h.busy = true
+		h.leaving.Unlock()
+		return sent, fmt.Errorf("flush: the analysis is busy: %w", context.Cause(limited))
+	}
 }
 
-func (h *Hub) conclusions(ctx context.Context, o *output) (deliveries, error) {
-	if err := h.enter(ctx); err != nil {
-		return deliveries{}, fmt.Errorf("flush: %w", err)
+func (h *Hub) neverStarted() bool {
+	h.leaving.Lock()
+	defer h.leaving.Unlock()
+	return h.started == 0
+}
+
+func (h *Hub) leftBehind() bool {
+	h.leaving.Lock()
+	defer h.leaving.Unlock()
+	return h.busy
+}
+
+// patience returns for how long the end waits for the engine: not long again for one that was left behind.
+func (h *Hub) patience(limit time.Duration) time.Duration {
+	if h.leftBehind() {
+		return deliver.Patience
 	}
+	return limit
+}
+
+// conclusions flushes the engine; the caller has the turn, which ends with it.
+func (h *Hub) conclusions(ctx context.Context, begin func()) deliveries {
 	defer h.yield()
 	h.drain()
 	now, out := time.Now(), &Output{}
@@ -396,9 +474,10 @@ func (h *Hub) conclusions(ctx context.Context, o *output) (deliveries, error) {
 		h.use(func() { *out = h.engine.Flush(now) })
 		h.drained = true
 	}
+	begin()
 	saving, cancel := context.WithTimeout(ctx, saveLimit)
 	defer cancel()
-	return h.emit(saving, out, now, o == h.metrics), nil // series are sent once, as their output ends
+	return h.emit(saving, out, now, false) // series are sent once, as their output ends
 }
 
 // close closes the storage and stops the engine. One that is busy for long is left behind as it is.

@@ -4,6 +4,7 @@ package hub
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,4 +239,46 @@ func TestConsume_NothingRead_EngineIsNotUsed(t *testing.T) {
 		assert.Empty(t, r.noted())
 		r.stop()
 	})
+}
+
+// Time runs forward for the engine: a tick that waits for its turn comes after what had it.
+func TestTick_TurnComesLate_TimeRunsForward(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		var times []time.Time
+		use := func(takes time.Duration) Input {
+			return Input{Apply: func(now time.Time) Output {
+				times = append(times, now)
+				time.Sleep(takes)
+				return Output{}
+			}}
+		}
+		r.Logs = func(ld plog.Logs) Input {
+			takes, _ := time.ParseDuration(ld.ResourceLogs().At(0).SchemaUrl())
+			return use(takes)
+		}
+		r.Tick = func(now time.Time) Output { times = append(times, now); return Output{} }
+		r.logsToLogs(r.logs)
+		r.begin()
+		time.Sleep(tickEvery - time.Second)
+		go func() { assert.NoError(t, r.send(context.Background(), "3s")) }()
+		synctest.Wait()
+		time.Sleep(2 * time.Second) // the tick waits
+		r.mustSend("1s")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.GreaterOrEqual(t, len(times), 3)
+		assert.True(t, slices.IsSortedFunc(times, time.Time.Compare), "%v", times)
+		r.stop()
+	})
+}
+
+func TestConnectors_SentWithoutWait_Refused(t *testing.T) {
+	r := newRig(t)
+	r.Sent = func(context.Context, *States, *Output) {}
+	_, err := r.connectors.LogsToLogs(t.Context(), r.set, r, r.logs)
+	require.ErrorContains(t, err, "got an engine with Sent and without Wait")
+	r.Wait = true
+	r.logsToLogs(r.logs)
+	r.stop()
 }

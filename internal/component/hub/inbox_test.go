@@ -186,6 +186,7 @@ func TestConsumeWait_SenderLeaves_BatchIsTakenBack(t *testing.T) {
 		err := r.send(ctx, "left")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.False(t, consumererror.IsPermanent(err))
+		assert.Equal(t, int64(1), r.counts.InboxRefused.Load())
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		assert.Equal(t, []string{"busy", "1"}, r.noted())

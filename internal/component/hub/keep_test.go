@@ -4,6 +4,8 @@ package hub
 
 import (
 	"context"
+	"math"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -168,5 +171,64 @@ func TestStates_StorageFailsWithoutCounter_Logged(t *testing.T) {
 		assert.Equal(t, 1, r.log.FilterMessage("Storage of findings fails").Len())
 		kept.fail = nil
 		r.stop()
+	})
+}
+
+// Where states are kept behind the delivery, none is kept while a finding is refused, also not at the end: after a
+// restart the source repeats the finding.
+func TestStates_RefusedUntilTheEnd_KeptAsBefore(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer delivertest.Answer
+		kept   bool
+	}{
+		"taken":            {delivertest.Takes, true},
+		"refused":          {delivertest.Refuses(math.MaxInt64, assert.AnError), false},
+		"refused for good": {delivertest.Refuses(math.MaxInt64, consumererror.NewPermanent(assert.AnError)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &memory{data: map[string][]byte{}}
+				r := newRig(t)
+				state := &counter{}
+				r.Wait, r.Storage, r.States = true, &id, map[string]State{"counter": state}
+				r.conclude = func(name string) Output { state.n++; return findings(name) }
+				r.Save = func(context.Context, *States, *Output) {}
+				r.Sent = func(ctx context.Context, states *States, _ *Output) { states.SaveSoon(ctx) }
+				r.host = host{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}
+				r.logsToLogs(delivertest.NewNext(c.answer))
+				r.begin()
+				r.mustSend("a1")
+				time.Sleep(21 * tickEvery)
+				assert.Equal(t, c.kept, len(m.data) > 0)
+				assert.Equal(t, c.kept, r.instances[0].Shutdown(t.Context()) == nil)
+				assert.Equal(t, c.kept, len(m.data) > 0)
+			})
+		})
+	}
+}
+
+// A finding that is refused for good at the end is lost after a restart, too: its source would repeat it in vain.
+func TestStates_RefusedForGoodAtTheEnd_Kept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{data: map[string][]byte{}}
+		r := newRig(t)
+		state := &counter{}
+		r.Wait, r.Storage, r.States = true, &id, map[string]State{"counter": state}
+		r.conclude = func(name string) Output { state.n++; return findings(name) }
+		r.Save = func(context.Context, *States, *Output) {}
+		r.Sent = func(ctx context.Context, states *States, _ *Output) { states.SaveSoon(ctx) }
+		r.host = host{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}
+		var ends atomic.Bool
+		r.Flush = func(time.Time) Output { ends.Store(true); return Output{} }
+		r.logsToLogs(delivertest.NewNext(func(context.Context, int64) error {
+			if ends.Load() {
+				return consumererror.NewPermanent(assert.AnError)
+			}
+			return assert.AnError
+		}))
+		r.begin()
+		r.mustSend("a1")
+		require.Error(t, r.instances[0].Shutdown(t.Context()))
+		assert.NotEmpty(t, m.data)
 	})
 }

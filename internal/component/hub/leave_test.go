@@ -4,13 +4,18 @@ package hub
 
 import (
 	"context"
+	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
@@ -71,6 +76,7 @@ func TestLeave_OtherOutputFlushed_NextHasTime(t *testing.T) {
 		r.begin()
 		began := time.Now()
 		require.NoError(t, logs.Shutdown(t.Context()))
+		synctest.Wait()
 		assert.Len(t, spansOf(r.traces), 1)
 		assert.Zero(t, time.Since(began), "no log event was given")
 		require.NoError(t, traces.Shutdown(t.Context()))
@@ -194,31 +200,185 @@ func TestLeave_FindingsComeMeanwhile_AreSent(t *testing.T) {
 	})
 }
 
-// The engine is stopped once nothing uses it any more, and does not keep the outputs from their end.
-func TestLeave_EngineIsBusy_StopsAfterwards(t *testing.T) {
-	for busy, want := range map[time.Duration][]string{
-		2*tickEvery + deliver.ShutdownLimit: {"busy", "waits", "stop"},
-		time.Hour:                           nil,
+// An engine that is busy for some seconds is waited for, and loses nothing. One that is busy for long is left behind.
+func TestLeave_EngineIsBusy_IsWaitedForOrLeftBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy, took time.Duration
+		calls      []string
+		sent       []string
+	}{
+		"seconds": {5 * time.Second, 5*time.Second + 200*time.Millisecond, []string{"a1", "b1", "flush", "stop"}, []string{"a1", "b1", "z1"}},
+		"long":    {time.Hour, 2 * deliver.ShutdownLimit, nil, nil},
 	} {
-		t.Run(busy.String(), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)
 				r.conclude = findings
+				r.Flush = func(time.Time) Output { r.note("flush"); return findings("z1") }
 				r.Stop = func() { r.note("stop") }
 				r.logsToLogs(r.logs)
 				r.begin()
-				r.takes.Store(int64(busy))
-				go func() { _ = r.send(context.Background(), "busy") }()
+				r.takes.Store(int64(2*tickEvery + c.busy))
+				go func() { _ = r.send(context.Background(), "a1") }()
 				synctest.Wait()
 				r.takes.Store(0)
-				r.mustSend("waits")
+				r.mustSend("b1")
 				time.Sleep(2 * tickEvery) // a tick waits for the engine, too
 				began := time.Now()
-				require.ErrorContains(t, r.instances[0].Shutdown(context.Background()), "the analysis is busy")
-				assert.LessOrEqual(t, time.Since(began), 2*deliver.ShutdownLimit)
-				assert.Equal(t, want, r.noted())
-				time.Sleep(2 * busy)
+				err := r.instances[0].Shutdown(context.Background())
+				assert.Equal(t, c.took, time.Since(began))
+				assert.Equal(t, c.calls, r.noted())
+				assert.ElementsMatch(t, c.sent, words(delivered(r.logs)))
+				if c.calls == nil {
+					require.ErrorContains(t, err, "the analysis is busy")
+					require.ErrorContains(t, err, "1 batches wait")
+				} else {
+					require.NoError(t, err)
+				}
+				time.Sleep(2 * c.busy)
 			})
 		})
 	}
+}
+
+// A long flush is waited for as well, within the same limit; the output has its own time after it.
+func TestLeave_FlushTakesLong_IsWaitedForOrLeftBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		flush, took time.Duration
+		sent        []string
+	}{
+		"seconds": {8 * time.Second, 10*time.Second + 200*time.Millisecond, []string{"z1"}},
+		"long":    {time.Hour, 2 * deliver.ShutdownLimit, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.Flush = func(time.Time) Output { time.Sleep(c.flush); return findings("z1") }
+				r.logs = delivertest.NewNext(delivertest.TakesAfter(2 * time.Second))
+				r.logsToLogs(r.logs)
+				r.begin()
+				began := time.Now()
+				err := r.instances[0].Shutdown(context.Background())
+				assert.Equal(t, c.took, time.Since(began))
+				assert.Equal(t, c.sent, delivered(r.logs))
+				assert.Equal(t, c.sent == nil, err != nil, "%v", err)
+				time.Sleep(2 * c.flush)
+			})
+		})
+	}
+}
+
+// A deadline leaves half of the time to the output.
+func TestLeave_EngineIsBusyAndDeadline_LastEventsAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := &refusing{}
+		refuse.on.Store(true)
+		r := findingsRig(t, refuse.answer)
+		r.sendEach("a1")
+		refuse.on.Store(false)
+		r.takes.Store(int64(time.Hour))
+		go func() { _ = r.send(context.Background(), "busy") }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		require.ErrorContains(t, r.instances[0].Shutdown(ctx), "the analysis is busy")
+		assert.Equal(t, []string{"a1"}, delivered(r.logs))
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// The call with what was flushed is cancelled before it is left behind, and no log record promises that it is sent again.
+func TestLeave_NextTakesLong_LastCallIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Flush = func(time.Time) Output { return findings("a1") }
+		r.logsToLogs(delivertest.NewNext(delivertest.TakesAfter(time.Hour)))
+		r.begin()
+		err := r.instances[0].Shutdown(context.Background())
+		require.ErrorContains(t, err, "deliver the last events: 1 are lost")
+		assert.NotContains(t, err.Error(), "did not return")
+		assert.Zero(t, r.log.Len(), "%v", r.log.All())
+	})
+}
+
+// An output that ends takes nothing from one that has not.
+func TestLeave_OtherOutputIsSlow_KeepsItsStepTraces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Wait = true
+		r.Flush = func(time.Time) (out Output) {
+			for range 4 {
+				out.StepTraces = append(out.StepTraces, stepTrace("x"))
+			}
+			return out
+		}
+		r.traces = delivertest.NewNext(delivertest.TakesAfter(900 * time.Millisecond))
+		logs, traces := r.logsToLogs(r.logs), r.logsToTraces(r.traces)
+		r.begin()
+		began := time.Now()
+		require.NoError(t, logs.Shutdown(t.Context()))
+		assert.Zero(t, time.Since(began))
+		require.NoError(t, traces.Shutdown(t.Context()))
+		assert.Len(t, spansOf(r.traces), 4)
+		assert.Zero(t, r.counts.SpansLost.Load())
+	})
+}
+
+// The end of an output does not wait for what the flush gave another.
+func TestLeave_OtherOutputIsSlow_DoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Flush = func(time.Time) Output { return Output{FindingSpans: findingsIn("a1")} }
+		r.traces = delivertest.NewNext(delivertest.TakesAfter(900 * time.Millisecond))
+		logs, traces := r.logsToLogs(r.logs), r.logsToTraces(r.traces)
+		r.begin()
+		began := time.Now()
+		require.NoError(t, logs.Shutdown(t.Context()))
+		assert.Zero(t, time.Since(began))
+		require.NoError(t, traces.Shutdown(t.Context()))
+		assert.Len(t, spansOf(r.traces), 1)
+	})
+}
+
+// One event that is refused for good costs no other one at the end, either.
+func TestLeave_OneIsRefusedForGood_OthersAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = findings
+		down := true
+		var got []string
+		next, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
+			text := textOf(ld)
+			switch {
+			case down:
+				return assert.AnError
+			case strings.Contains(text, "c1"):
+				return consumererror.NewPermanent(assert.AnError)
+			}
+			got = append(got, strings.Fields(text)...)
+			return nil
+		})
+		require.NoError(t, err)
+		r.logsToLogs(next)
+		r.begin()
+		r.sendEach("a1 b1 c1 d1 e1")
+		down = false
+		require.ErrorContains(t, r.instances[0].Shutdown(t.Context()), "deliver the last events: 1 are lost")
+		assert.ElementsMatch(t, []string{"a1", "b1", "d1", "e1"}, got)
+		assert.Equal(t, int64(1), r.counts.EventsLost.Load())
+	})
+}
+
+// The error of the end has one reason, however many calls were refused.
+func TestLeave_ManyCallsAreRefused_OneReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = func(string) Output { return Output{Findings: numbered(20_000, 1)} }
+		r.logsToLogs(delivertest.NewNext(delivertest.Refuses(math.MaxInt64, assert.AnError)))
+		r.begin()
+		r.sendEach("all")
+		err := r.instances[0].Shutdown(t.Context())
+		require.ErrorContains(t, err, "20000 are lost")
+		assert.Less(t, len(err.Error()), 300)
+	})
 }

@@ -4,6 +4,7 @@ package hub
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,5 +171,82 @@ func TestMetrics_UnderWayAtTheEnd_SendersDoNotWait(t *testing.T) {
 		require.Error(t, <-stopped)
 		assert.LessOrEqual(t, time.Since(began), deliver.ShutdownLimit)
 		require.NoError(t, r.instances[0].Shutdown(context.Background()))
+	})
+}
+
+// valued is a rig with metrics whose values, from a flush on, are 100 and more.
+func valued(t *testing.T, takes time.Duration) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.metrics = delivertest.NewNext(delivertest.TakesAfter(takes))
+	r.Metrics = r.toy.metrics
+	r.Flush = func(time.Time) Output { r.values.Store(100); return Output{} }
+	r.logsToMetrics(r.metrics)
+	return r
+}
+
+// Metrics that a tick sends as the output ends do not take the place of the last ones.
+func TestMetrics_TickSendsThemAtTheEnd_LastValuesAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := valued(t, 10*time.Millisecond)
+		r.FlushInterval = tickEvery
+		r.Tick = func(time.Time) Output { time.Sleep(2 * time.Second); return Output{} }
+		r.begin()
+		time.Sleep(tickEvery + time.Second)
+		r.stop()
+		assert.Equal(t, []int64{1, 101}, valuesOf(r.metrics))
+	})
+}
+
+// A batch that comes while the last values wait sends others.
+func TestMetrics_BatchComesAtTheEnd_LastValuesAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := valued(t, 500*time.Millisecond)
+		r.conclude = func(string) Output { return Output{Measured: true} }
+		logs := r.logsToLogs(r.logs)
+		r.begin()
+		r.mustSend("first") // its metrics take 500 ms
+		time.AfterFunc(100*time.Millisecond, func() {
+			r.takes.Store(int64(time.Second))
+			assert.NoError(t, r.send(context.Background(), "second"))
+		})
+		require.NoError(t, r.instances[0].Shutdown(t.Context()))
+		assert.Equal(t, []int64{1, 101, 102}, valuesOf(r.metrics))
+		require.NoError(t, logs.Shutdown(t.Context()))
+	})
+}
+
+func TestMetrics_BatchSendsThemAtTheEnd_LastValuesAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := valued(t, 10*time.Millisecond)
+		r.conclude = func(string) Output { return Output{Measured: true} }
+		r.begin()
+		r.takes.Store(int64(time.Second))
+		go func() { _ = r.send(context.Background(), "busy") }()
+		synctest.Wait()
+		r.mustSend("waits")
+		r.stop()
+		all := valuesOf(r.metrics)
+		assert.Equal(t, int64(101), all[len(all)-1], "%v", all)
+	})
+}
+
+// Values that were refused, and of which no later ones came, are lost.
+func TestMetrics_RefusedAndExpired_ShutdownReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.FlushInterval = tickEvery
+		var none atomic.Bool
+		r.Metrics = func(now time.Time) pmetric.Metrics {
+			if none.Load() {
+				return pmetric.NewMetrics()
+			}
+			return r.toy.metrics(now)
+		}
+		r.logsToMetrics(delivertest.NewNext(delivertest.Refuses(1, assert.AnError)))
+		r.begin()
+		time.Sleep(tickEvery + time.Second)
+		none.Store(true)
+		require.ErrorIs(t, r.instances[0].Shutdown(context.Background()), errMetrics)
 	})
 }

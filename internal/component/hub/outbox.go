@@ -5,7 +5,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,28 +44,36 @@ type sender func(ctx context.Context, r deliver.Retry, build func() []entry) err
 type outbox struct {
 	*output
 
-	send sender
-	ends chan struct{} // closed when the output ends
-	end  func()
+	send   sender
+	ends   chan struct{} // closed when the output ends
+	end    func()
+	ctx    context.Context //nolint:containedctx // done when the time of the output's end is over
+	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	pending *bounded.Map[place, entry]
-	fresh   []place // of entries that are not kept as the newest of their key, in order
-	seq     uint64
-	running bool // there is a goroutine that sends
-	closed  bool
-	piece   int // entries of one call
+	mu       sync.Mutex
+	pending  *bounded.Map[place, entry]
+	fresh    []place // of entries that are not kept as the newest of their key, in order
+	seq      uint64
+	running  bool // there is a goroutine that sends
+	closed   bool
+	unsent   bool // the end lost entries for want of another try
+	piece    int  // entries of one call
+	refusals int  // since a call was taken
 
-	tried   uint64        // every entry up to this was sent or refused
-	resting bool          // entries were refused, and are sent again later
-	warned  bool          // the log has that
-	began   time.Time     // when the call under way began
-	changed chan struct{} // closed when a call is over
+	tried    uint64        // every entry up to this was sent or refused
+	resting  bool          // entries were refused, and are sent again later
+	warned   bool          // the log has that
+	dropped  int           // entries since the log had it
+	why      error         // of the last
+	reported time.Time     // when the log had it
+	began    time.Time     // when the call under way began
+	changed  chan struct{} // closed when a call is over
 }
 
 func newOutbox(o *output, send sender) *outbox {
 	b := &outbox{output: o, send: send, changed: make(chan struct{}), ends: make(chan struct{}), piece: maxPiece}
 	b.end = sync.OnceFunc(func() { close(b.ends) })
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.pending = bounded.NewMap(bounded.MapConfig[place, entry]{Entries: maxEntries, Bytes: maxEntryBytes, Size: entryBytes})
 	return b
 }
@@ -170,7 +177,7 @@ func (b *outbox) state(seq uint64) (changed <-chan struct{}, patience time.Durat
 func (b *outbox) run() {
 	for b.more() {
 		var batch []entry
-		err := b.send(context.Background(), b.retry(&batch), func() []entry {
+		err := b.send(b.ctx, b.retry(&batch), func() []entry {
 			batch = b.batch()
 			return batch
 		})
@@ -222,18 +229,26 @@ func (b *outbox) retry(batch *[]entry) deliver.Retry {
 	}
 }
 
-// refusedForNow notes that a batch is to be sent again, behind the entries that were not tried yet.
+// divideAfter is how many refusals in turn may have a reason that passes, such as a queue that is full.
+const divideAfter = 3
+
+// refusedForNow notes that a batch is to be sent again, behind the entries that were not tried yet. Where nothing is
+// taken for long, batches are divided: one of the entries or the size may be the reason, as a batch larger than a
+// sending queue is no permanent error.
 func (b *outbox) refusedForNow(batch []entry, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rest := b.taken(batch, err)
+	if b.refusals++; len(rest) == len(batch) && b.refusals > divideAfter {
+		b.piece = max(1, len(batch)/2)
+	}
 	b.again.Add(int64(len(rest)))
 	b.resting = true
-	if !b.warned {
+	if !b.warned && !b.stopping() {
 		b.warned = true
 		b.log.Warn("The next component refuses events; they are sent again until it takes them", zap.Int("events", len(rest)), zap.Error(err))
 	}
-	b.merge(lastOf(batch))
+	b.merge(lastFresh(batch))
 	for _, e := range rest {
 		if kept, ok := b.pending.Get(place{key: e.key}); ok && kept.seq == e.seq {
 			b.pending.Delete(place{key: e.key})
@@ -255,14 +270,25 @@ func (b *outbox) over(batch []entry, err error) {
 		if b.warned {
 			b.log.Info("The next component takes events again")
 		}
-		b.warned, b.piece = false, min(2*b.piece, maxPiece)
-		b.remove(batch)
+		b.warned = false
+		b.took(batch)
 	case deliver.IsPermanent(err):
-		rest := b.taken(batch, err)
-		b.again.Add(int64(len(rest)))
-		if b.piece = max(1, len(rest)/2); len(rest) == 1 {
-			b.drop(rest, err)
-		}
+		b.divide(batch, err)
+	}
+}
+
+// took removes a batch that was taken.
+func (b *outbox) took(batch []entry) {
+	b.refusals, b.piece = 0, min(2*b.piece, maxPiece)
+	b.remove(batch)
+}
+
+// divide has what was refused for good of a batch sent in smaller ones.
+func (b *outbox) divide(batch []entry, err error) {
+	rest := b.taken(batch, err)
+	b.again.Add(int64(len(rest)))
+	if b.piece = max(1, len(rest)/2); len(rest) == 1 {
+		b.drop(rest, err)
 	}
 }
 
@@ -270,11 +296,20 @@ func (b *outbox) over(batch []entry, err error) {
 func (b *outbox) drop(entries []entry, err error) {
 	b.remove(entries)
 	b.lost.Add(int64(len(entries)))
-	key := ""
-	if len(entries) > 0 {
-		key = entries[0].key
+	b.dropped += len(entries)
+	b.why = err
+	if now := time.Now(); now.Sub(b.reported) >= deliver.RepeatEvery {
+		b.reported = now
+		b.report()
 	}
-	b.log.Error("The next component refused an event for good", zap.String("event", key), zap.Error(err))
+}
+
+// report logs how many entries were refused for good since the last report.
+func (b *outbox) report() {
+	if b.dropped > 0 {
+		b.log.Error("The next component refused events for good", zap.Int("events", b.dropped), zap.Error(b.why))
+		b.dropped = 0
+	}
 }
 
 // taken removes what the next component took of a batch that it refused in part, and returns the rest.
@@ -296,7 +331,7 @@ func (b *outbox) taken(batch []entry, err error) (rest []entry) {
 	var gone []entry
 	for _, e := range batch {
 		if f := e.finding; f == nil || refused[revision{f.ID, f.Revision}] {
-			rest = append(rest, e) // of other events nothing tells which were taken
+			rest = append(rest, e) // of other events it is unknown which were taken
 			continue
 		}
 		gone = append(gone, e)
@@ -318,7 +353,7 @@ func (b *outbox) remove(batch []entry) {
 			b.pending.Delete(place{key: e.key})
 		}
 	}
-	b.merge(lastOf(batch)) // none of them is fresh
+	b.merge(lastFresh(batch)) // none of those before is fresh
 }
 
 // lastOf returns the greatest number of entries.
@@ -329,8 +364,23 @@ func lastOf(batch []entry) (last uint64) {
 	return last
 }
 
+// lastFresh returns the greatest number of entries that were not kept as the newest of their key. Such entries
+// are sent in the order of their numbers; a kept one stays at its place when it gets a newer revision.
+func lastFresh(batch []entry) (last uint64) {
+	for _, e := range batch {
+		if !e.kept {
+			last = max(last, e.seq)
+		}
+	}
+	return last
+}
+
 func (b *outbox) attempted(batch []entry) {
-	b.tried = max(b.tried, lastOf(batch))
+	last := lastOf(batch)
+	if len(b.fresh) > 0 {
+		last = min(last, b.fresh[0].seq-1)
+	}
+	b.tried = max(b.tried, last)
 	b.wake()
 }
 
@@ -339,34 +389,50 @@ func (b *outbox) wake() {
 	b.changed = make(chan struct{})
 }
 
-// waits reports whether entries wait.
-func (b *outbox) waits() bool {
+// refuses reports whether entries wait, or were lost at the end though another try might have delivered them.
+func (b *outbox) refuses() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.pending.Len() > 0
+	return b.pending.Len() > 0 || b.unsent
 }
 
-// stop sends what is left once more. What is refused then is lost.
+// stop sends what is left once more, until last is done. What is refused then is lost.
 func (b *outbox) stop(last context.Context) error {
+	done := context.AfterFunc(last, b.cancel)
+	defer done()
 	b.end()
 	b.join()
-	var errs []error
-	lost := 0
+	lost, why := 0, error(nil)
 	for batch := b.batch(); len(batch) > 0 && last.Err() == nil; batch = b.batch() {
 		err := b.send(last, deliver.Retry{Once: true, Whole: true}, func() []entry { return batch })
-		b.mu.Lock()
-		if err != nil {
-			lost += len(b.taken(batch, err))
-			errs = append(errs, err)
+		if lost += b.last(batch, err); why == nil {
+			why = err
 		}
-		b.remove(batch)
-		b.mu.Unlock()
 	}
 	if lost += b.close(); lost > 0 {
 		b.lost.Add(int64(lost))
-		return fmt.Errorf("deliver the last events: %d are lost: %w", lost, errors.Join(append(errs, context.Cause(last))...))
+		return fmt.Errorf("deliver the last events: %d are lost: %w", lost, cmp.Or(why, context.Cause(last)))
 	}
 	return nil
+}
+
+// last notes what came of one of the last batches, and returns how many entries are lost with it.
+func (b *outbox) last(batch []entry, err error) (lost int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil {
+		b.took(batch)
+		return 0
+	}
+	rest := b.taken(batch, err)
+	b.again.Add(int64(len(rest)))
+	if len(rest) > 1 && deliver.IsPermanent(err) {
+		b.piece = len(rest) / 2
+		return 0
+	}
+	b.unsent = b.unsent || !deliver.IsPermanent(err)
+	b.remove(batch)
+	return len(rest)
 }
 
 // join waits for the goroutine that sends; the gate ends its call.
@@ -388,7 +454,10 @@ func (b *outbox) close() int {
 	defer b.mu.Unlock()
 	b.closed = true
 	left := b.pending.Len()
+	b.unsent = b.unsent || left > 0
 	b.pending.Clear()
 	b.fresh = nil
+	b.cancel()
+	b.report()
 	return left
 }

@@ -5,12 +5,20 @@ package hub
 import (
 	"context"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
@@ -164,5 +172,53 @@ func TestFindings_Delivered_NothingIsHeld(t *testing.T) {
 		assert.Zero(t, box.pending.Bytes())
 		assert.Nil(t, box.fresh)
 		r.stop()
+	})
+}
+
+// A sending queue refuses a call that is larger than itself, without a permanent error.
+func TestFindings_CallIsLargerThanTheQueue_IsDivided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got atomic.Int64
+		queue := exporterhelper.NewDefaultQueueConfig()
+		queue.Sizer, queue.QueueSize, queue.NumConsumers = exporterhelper.RequestSizerTypeItems, 256, 1
+		next, err := exporterhelper.NewLogs(t.Context(), exportertest.NewNopSettings(component.MustNewType("small")), &struct{}{},
+			func(_ context.Context, ld plog.Logs) error { got.Add(int64(ld.LogRecordCount())); return nil },
+			exporterhelper.WithQueue(configoptional.Some(queue)))
+		require.NoError(t, err)
+		require.NoError(t, next.Start(t.Context(), componenttest.NewNopHost()))
+		r := newRig(t)
+		r.conclude = func(string) Output { return Output{Findings: numbered(400, 1)} }
+		r.logsToLogs(next)
+		r.begin()
+		r.mustSend("all")
+		time.Sleep(time.Minute)
+		assert.Equal(t, int64(400), got.Load())
+		r.stop()
+		require.NoError(t, next.Shutdown(t.Context()))
+		assert.Zero(t, r.counts.EventsLost.Load())
+	})
+}
+
+// One event that is refused on and on keeps no other one, though the error does not name it.
+func TestFindings_OneIsRefusedWithItsCall_OthersAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = findings
+		var got []string
+		next, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
+			if strings.Contains(textOf(ld), "c1") {
+				return assert.AnError
+			}
+			got = append(got, textOf(ld))
+			return nil
+		})
+		require.NoError(t, err)
+		r.logsToLogs(next)
+		r.begin()
+		r.mustSend("a1 b1 c1 d1 e1 f1 g1 h1")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.ElementsMatch(t, []string{"a1", "b1", "d1", "e1", "f1", "g1", "h1"}, words(got))
+		require.ErrorContains(t, r.instances[0].Shutdown(t.Context()), "1 are lost")
 	})
 }

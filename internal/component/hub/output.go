@@ -91,8 +91,13 @@ type wait func(ctx context.Context)
 // deliveries are what came of one use of the engine.
 type deliveries struct {
 	of         *Output
-	waits      []wait
+	waits      []waitOf
 	stepTraces []delivery
+}
+
+type waitOf struct {
+	to   *output
+	wait wait
 }
 
 type delivery struct {
@@ -100,20 +105,25 @@ type delivery struct {
 	of    *deliver.Delivery
 }
 
-func (d *deliveries) add(w wait) {
+func (d *deliveries) add(to *output, w wait) {
 	if w != nil {
-		d.waits = append(d.waits, w)
+		d.waits = append(d.waits, waitOf{to, w})
 	}
 }
 
-// wait returns the errors of step traces that were refused, or could not be delivered in time.
-func (d *deliveries) wait(ctx context.Context) error {
+// wait waits for what one output got; nil: all of them. It returns the errors of step traces that were refused, or
+// could not be delivered in time.
+func (d *deliveries) wait(ctx context.Context, of *output) error {
 	var errs []error
 	for _, s := range d.stepTraces {
-		errs = append(errs, s.queue.Wait(ctx, s.of))
+		if of == nil || s.queue == of.queue {
+			errs = append(errs, s.queue.Wait(ctx, s.of))
+		}
 	}
 	for _, w := range d.waits {
-		w(ctx)
+		if of == nil || w.to == of {
+			w.wait(ctx)
+		}
 	}
 	return errors.Join(errs...)
 }

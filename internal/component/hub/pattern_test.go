@@ -98,11 +98,12 @@ func newEngine(cfg *Config, _ connector.Settings) (*hub.Engine, error) {
 func (t *Throttles) read(ld plog.Logs) hub.Input {
 	var facts []model.Fact
 	var problems otelmap.Problems
+	size := 0
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, lr := range sl.LogRecords().All() {
 				if f, ok := otelmap.LogToFact(rl.Resource(), lr, &problems); ok {
-					facts = append(facts, f)
+					facts, size = append(facts, f), size+256+f.Rank.TextBytes()+len(f.What)
 				}
 			}
 		}
@@ -110,7 +111,7 @@ func (t *Throttles) read(ld plog.Logs) hub.Input {
 	if len(facts) == 0 {
 		return hub.Input{}
 	}
-	return hub.Input{Bytes: 256 * len(facts), Apply: func(now time.Time) (out hub.Output) {
+	return hub.Input{Bytes: size, Apply: func(now time.Time) (out hub.Output) {
 		for i := range facts {
 			out.Findings = append(out.Findings, t.Consume(&facts[i], now)...)
 		}

@@ -31,6 +31,7 @@ type States struct {
 	client storage.Client
 	lock   sync.Locker
 	failed func(error)
+	held   func() bool // nothing but single states is kept; nil: never
 
 	using  chan struct{} // holds a value while the storage, or what follows, is used
 	values []*keptState
@@ -132,6 +133,13 @@ func (s *States) use(ctx context.Context, do func()) error {
 
 func (s *States) leave() { <-s.using }
 
+// holdWhile has nothing but single states be kept while a function returns true. It is called before any use.
+func (s *States) holdWhile(held func() bool) {
+	if s != nil {
+		s.held = held
+	}
+}
+
 // Save keeps the states that have changed. It waits for the storage for 10 s at most.
 func (s *States) Save(ctx context.Context) {
 	if s == nil {
@@ -148,7 +156,7 @@ func (s *States) SaveOne(ctx context.Context, key string) {
 	s.reach(ctx, func() {
 		for _, k := range s.values {
 			if k.key == key && !s.closed.Load() {
-				s.saveValue(context.WithoutCancel(ctx), k)
+				s.saveValue(context.WithoutCancel(ctx), k, nil)
 			}
 		}
 	})
@@ -167,12 +175,15 @@ func (s *States) save(ctx context.Context) {
 	began := time.Now()
 	defer func() { s.until, s.took = time.Now(), time.Since(began) }()
 	for _, k := range s.values {
-		s.saveValue(ctx, k)
+		s.saveValue(ctx, k, s.held)
 	}
 }
 
-func (s *States) saveValue(ctx context.Context, k *keptState) {
+func (s *States) saveValue(ctx context.Context, k *keptState, held func() bool) {
 	data, err := s.snapshot(k)
+	if held != nil && held() { // asked after the snapshot, which has what waits by now
+		return
+	}
 	if data != nil {
 		if bytes.Equal(data, k.saved) {
 			return // also where it is a part: that was reported

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,7 @@ type slowStorage struct {
 	component.StartFunc
 	component.ShutdownFunc
 	storage.Client
-	takes time.Duration
+	takes atomic.Int64 // nanoseconds
 
 	mu     sync.Mutex
 	value  []byte
@@ -38,7 +39,7 @@ func (s *slowStorage) GetClient(context.Context, component.Kind, component.ID, s
 func (s *slowStorage) Get(context.Context, string) ([]byte, error) { return nil, nil }
 
 func (s *slowStorage) Set(_ context.Context, _ string, value []byte) error {
-	time.Sleep(s.takes)
+	time.Sleep(time.Duration(s.takes.Load()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.value, s.sets = value, s.sets+1
@@ -73,7 +74,8 @@ type world struct {
 
 func newWorld(t *testing.T, takes time.Duration) *world {
 	t.Helper()
-	w := &world{storage: &slowStorage{takes: takes}}
+	w := &world{storage: &slowStorage{}}
+	w.storage.takes.Store(int64(takes))
 	at := host{componenttest.NewNopHost(), map[component.ID]component.Component{id: w.storage}}
 	var err error
 	w.states, err = OpenStates(t.Context(), at, Storage{Extension: &id}, &w.mu, map[string]State{"counter": &w.counter}, func(err error) {
@@ -176,7 +178,7 @@ func TestSaveSoon_StorageIsStuck_ReturnsInTime(t *testing.T) {
 		assert.Len(t, w.failed, 1)
 		w.failing.Unlock()
 		time.Sleep(2 * time.Hour)
-		w.storage.takes = 0
+		w.storage.takes.Store(0)
 		time.Sleep(100 * time.Hour) // a save that is due takes a twentieth of the time
 		require.NoError(t, w.states.Close(t.Context()))
 	})

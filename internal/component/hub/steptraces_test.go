@@ -141,3 +141,18 @@ func TestStepTraces_OfAFlushRefused_ShutdownReportsIt(t *testing.T) {
 		assert.Equal(t, int64(2), r.counts.SpansLost.Load())
 	})
 }
+
+// Without Wait, no sender would bound what waits.
+func TestStepTraces_EngineDoesNotWait_AreDroppedAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = func(name string) Output { return Output{StepTraces: []ptrace.Traces{stepTrace(name)}} }
+		r.logsToTraces(r.traces)
+		r.begin()
+		r.sendEach("1", "2")
+		assert.Zero(t, r.traces.Calls())
+		assert.Equal(t, int64(4), r.counts.SpansLost.Load())
+		assert.Equal(t, 1, r.log.Len())
+		r.stop()
+	})
+}
