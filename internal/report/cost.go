@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
-// costText says what a finding costs, one of so many that are printed together.
+// costText returns what a finding costs, one of so many that are printed together.
 func costText(f *model.Finding, ev *evidence.Straggler, of int) string {
 	if !f.CostSeconds.OK {
 		return ""
@@ -21,7 +21,7 @@ func costText(f *model.Finding, ev *evidence.Straggler, of int) string {
 	return text
 }
 
-// costClause says it as a part of a sentence.
+// costClause returns it as a part of a sentence.
 func costClause(f *model.Finding, ev *evidence.Straggler) string {
 	if !f.CostSeconds.OK {
 		return ""
@@ -50,8 +50,8 @@ func costBounds(f *model.Finding, ev *evidence.Straggler) (least, most float64) 
 	return f.CostLeast.Or(least), f.CostMost.Or(ev.CostMost)
 }
 
-// costBeside says how far the cost may be off, for what was not recorded, and what it is once others
-// are mended.
+// costBeside returns how far the cost may be off, for what was not recorded, and what it is once others
+// are fixed.
 func costBeside(f *model.Finding, ev *evidence.Straggler) (text string) {
 	least, most := costBounds(f, ev)
 	if (f.CostLeast.OK || ev.CostLeast != nil) && least < f.CostSeconds.V {
@@ -66,7 +66,7 @@ func costBeside(f *model.Finding, ev *evidence.Straggler) (text string) {
 	return text
 }
 
-// unseen says why a cost may be higher.
+// unseen returns why a cost may be higher.
 func unseen(ev *evidence.Straggler) string {
 	if ev.Lost > 0 {
 		return Share(ev.Lost) + " of its operations were lost"
@@ -74,7 +74,7 @@ func unseen(ev *evidence.Straggler) string {
 	return "ranks that were not seen may have waited for it, too"
 }
 
-// saving says what the cost is: the step's time less that without it.
+// saving returns what the cost is: the step's time less that without it.
 func saving(f *model.Finding) string {
 	if f.Class == model.ClassJobWide {
 		return "what a step takes longer than before"
@@ -91,7 +91,7 @@ func saving(f *model.Finding) string {
 	return "all that " + remedy(f, "this "+what) + " would save"
 }
 
-// remedy says what would save the cost.
+// remedy returns what would save the cost.
 func remedy(f *model.Finding, what string) string {
 	switch f.Class {
 	case model.ClassJitter:

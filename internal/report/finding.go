@@ -92,7 +92,7 @@ func does(f *model.Finding, ev *evidence.Straggler) string {
 	return " makes the others wait"
 }
 
-// classMeaning says what a class means beyond what the subject says.
+// classMeaning returns what a class means beyond what the subject says.
 func classMeaning(f *model.Finding, ev *evidence.Straggler) string {
 	switch {
 	case f.EndDecided():

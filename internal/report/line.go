@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Line says a finding on one line: its time, status, severity and job, and the sentence.
+// Line returns a finding on one line: its time, status, severity and job, and the sentence.
 func Line(f *model.Finding) string {
 	text := f.Severity.String()
 	if f.Status != "" {
@@ -25,7 +25,7 @@ func Line(f *model.Finding) string {
 	return Clean(text + ": " + Sentence(f))
 }
 
-// Update says what a finding has become, on one line.
+// Update returns what a finding has become, on one line.
 func Update(number int, f *model.Finding) string {
 	verb := "is now"
 	if f.Status == model.StatusClosed {

@@ -59,7 +59,7 @@ func onHost(f *model.Finding) string {
 	return " on " + ShortName(f.Host)
 }
 
-// ofRanks says how many ranks a place holds.
+// ofRanks returns how many ranks a place holds.
 func ofRanks(f *model.Finding) string {
 	if n := f.RanksCount.Or(int64(len(f.Ranks))); n > 0 {
 		return " (" + Plural(n, "rank") + ")"
@@ -108,7 +108,7 @@ const (
 	beforeWindow  = "the cause precedes the recording"
 )
 
-// trait says what a class is that names a structure, or a choice, instead of a slow rank.
+// trait returns what a class is that names a structure, or a choice, instead of a slow rank.
 func trait(f *model.Finding) string {
 	switch {
 	case f.Class == model.ClassNode:
@@ -129,7 +129,7 @@ func trait(f *model.Finding) string {
 	return ""
 }
 
-// pausesText says how long pauses are and how often each rank has one, as far as the evidence knows.
+// pausesText returns how long pauses are and how often each rank has one, as far as the evidence knows.
 func pausesText(f *model.Finding) string {
 	text, law := "pauses", lawOf(stragglerEvidence(f))
 	if law.Median > 0 {

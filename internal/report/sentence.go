@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model/evidence"
 )
 
-// Sentence says a finding in one sentence: the place, what it is, the operation,
-// the wait it caused and, apart from it, what mending it would save. Of a hang it says what
+// Sentence returns a finding in one sentence: the place, what it is, the operation,
+// the wait it caused and, apart from it, what fixing it would save. Of a hang it names what
 // was not done, who waits, and since when. Names in it are as they came: see Clean.
 func Sentence(f *model.Finding) string {
 	ev := stragglerEvidence(f)
@@ -38,7 +38,7 @@ func Sentence(f *model.Finding) string {
 	return text + " (" + sureness(f, ev) + ")"
 }
 
-// traitClause says what a class is that names no slow rank, and of a whole job since when.
+// traitClause returns what a class is that names no slow rank, and of a whole job since when.
 func traitClause(f *model.Finding) string {
 	if f.Class == model.ClassJobWide && f.StepFirst.OK {
 		return fmt.Sprintf("%s since step %d", trait(f), f.StepFirst.V)
@@ -46,7 +46,7 @@ func traitClause(f *model.Finding) string {
 	return trait(f)
 }
 
-// claimOrOp says what a finding claims, by its kind; of a straggler at which operation.
+// claimOrOp returns what a finding claims, by its kind; of a straggler at which operation.
 func claimOrOp(f *model.Finding) string {
 	switch {
 	case f.Kind == model.FindingDesync:
@@ -61,7 +61,7 @@ func claimOrOp(f *model.Finding) string {
 	return ""
 }
 
-// epochClaim says what a finding of kind epoch claims; "" where its evidence is of no known shape.
+// epochClaim returns what a finding of kind epoch claims; "" where its evidence is of no known shape.
 func epochClaim(f *model.Finding) string {
 	switch {
 	case strings.HasPrefix(f.Op, model.OpLogLine):
@@ -96,5 +96,5 @@ func sureness(f *model.Finding, ev *evidence.Straggler) string {
 	return text
 }
 
-// judged says of how many steps the numbers of a straggler are.
+// judged returns of how many steps the numbers of a straggler are.
 func judged(ev *evidence.Straggler) string { return Plural(int64(ev.Steps), "step") + " judged" }

@@ -110,7 +110,7 @@ func (f *folder) tell(obs []model.EpochObservation) string {
 			continue
 		case o.Kept:
 			f.watcher.Refused(obs)
-		default: // they are told with the next heartbeat, as all are
+		default: // the next heartbeat reports them, as all are
 			f.next.Drop(f.ctx, len(obs)-n, o.Err)
 		}
 		return lookRefused

@@ -199,7 +199,7 @@ func TestWhatIsRefusedIsToldAgain(t *testing.T) {
 	assert.Equal(t, epoch.Converged, b.verdict(t, 10))
 }
 
-// What is refused for good is counted, and told with the next heartbeat.
+// What is refused for good is counted, and reported with the next heartbeat.
 func TestLook_RefusedForGood_ToldWithTheHeartbeat(t *testing.T) {
 	refuse := true
 	var b *bench

@@ -32,8 +32,8 @@ func (c *carrier) tick(now time.Time) {
 	}
 }
 
-// emit hands on what was refused before, and then what has changed since. While the next component takes
-// nothing, changes stay with the board, which knows how each domain was told of last. At the end, and where they are
+// emit delivers what was refused before, and then what has changed since. While the next component takes
+// nothing, changes stay with the board, which has the last state delivered of each domain. At the end, and where they are
 // refused for good, they are dropped.
 func (c *carrier) emit(ctx context.Context, all bool, now time.Time) bool {
 	return c.flush(ctx, now) && c.board.Changes(all, func(of []bilateral.Change) bool {
@@ -42,7 +42,7 @@ func (c *carrier) emit(ctx context.Context, all bool, now time.Time) bool {
 	})
 }
 
-// keeps reports whether changes that were refused are told again.
+// keeps reports whether changes that were refused are delivered again.
 func (c *carrier) keeps(err error) bool { return !c.last && !deliver.IsPermanent(err) }
 
 func (c *carrier) flush(ctx context.Context, now time.Time) bool {

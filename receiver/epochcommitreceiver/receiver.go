@@ -48,7 +48,7 @@ type carrier struct {
 	// What follows is the interval's.
 	pending []bilateral.Change // of one job, that were refused
 	told    time.Time          // when all was told last
-	last    bool               // what is refused now is not told again
+	last    bool               // what is refused now is not reported again
 
 	//nolint:containedctx // the calls of the interval and of the server have none that ends with the receiver
 	ctx    context.Context

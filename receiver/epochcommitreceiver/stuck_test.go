@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
 )
 
-// What is cut off by the end is told once more, and then dropped.
+// What the end cuts off is reported once more, and then dropped.
 func TestShutdown_CallUnderWayIsCutOff_ToldOnceMore(t *testing.T) {
 	entered, calls, sink := make(chan struct{}), 0, &consumertest.LogsSink{}
 	next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {

@@ -121,7 +121,7 @@ func (l *looker) tell(obs []model.VersionObservation, facts []model.NodeFact) (o
 	if o.Err == nil {
 		return lookTold
 	}
-	if o.Kept { // else it is told with the next heartbeat, as all is
+	if o.Kept { // else the next heartbeat reports it, as all is
 		l.teller.Refused()
 		l.all = time.Time{} // what programs said is told again, too
 	}

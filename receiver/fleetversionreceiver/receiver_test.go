@@ -170,7 +170,7 @@ func TestWhatIsRefusedIsToldAgain(t *testing.T) {
 	assert.Equal(t, all, b.looks(t))
 }
 
-// What is refused for good is counted, and told with the next heartbeat.
+// What is refused for good is counted, and reported with the next heartbeat.
 func TestLook_RefusedForGood_ToldWithTheHeartbeat(t *testing.T) {
 	refuse := true
 	var b *bench

@@ -22,7 +22,7 @@ import (
 	"github.com/lockstep-otel/lockstep/receiver/flightrecorderreceiver/internal/metadata"
 )
 
-// delivery hands on what the collector has read. The consumers are set before it is used; then one
+// delivery delivers what the collector has read. The consumers are set before it is used; then one
 // goroutine uses it.
 type delivery struct {
 	*deliver.Receiver

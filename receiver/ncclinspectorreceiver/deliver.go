@@ -20,7 +20,7 @@ func (rd *reader) tracesTo(next consumer.Traces) {
 	})
 }
 
-// keeps reports whether operations that were refused are given again: at the end, since this reader was told to
+// keeps reports whether operations that were refused are delivered again: at the end, since this reader has to
 // stop, or by the next run, which reads their lines again.
 func (rd *reader) keeps(err error) bool {
 	return !deliver.IsPermanent(err) && (rd.last && rd.store.lasting() || !rd.last && rd.told())

@@ -171,7 +171,7 @@ func (p *poller) takeJob(j *ras.Job, at time.Time) bool {
 	if j.Apart > 0 {
 		p.telemetry.ReceiverNcclRasFaults.Add(p.ctx, int64(j.Apart), reason(faultApart))
 	}
-	if p.tell(j).Kept { // what is refused for good is told with the next heartbeat, as all is
+	if p.tell(j).Kept { // the next heartbeat reports what is refused for good
 		p.tracker.Refused(j)
 	}
 	return true
@@ -200,7 +200,7 @@ func (p *poller) say(endpoint, what string, err error) {
 	}
 }
 
-// tell hands on states, absences and facts.
+// tell delivers states, absences and facts.
 func (p *poller) tell(j *ras.Job) deliver.Outcome {
 	if p.logs == nil {
 		return deliver.Outcome{}

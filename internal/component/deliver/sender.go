@@ -52,7 +52,7 @@ func NewReceiver(set receiver.Settings, cfg ReceiverConfig) (*Receiver, error) {
 	return &Receiver{Gate: NewGate(set.Logger), cfg: cfg, obs: obs}, nil
 }
 
-// Counts say what a receiver calls its data, and how it counts what becomes of them.
+// Counts name the data of a receiver, and count what becomes of them.
 type Counts struct {
 	// What the data are, in log lines: "Operations".
 	What string
@@ -117,8 +117,8 @@ func (r *Receiver) Metrics(next consumer.Metrics) *Sender[pmetric.Metrics] {
 	return &Sender[pmetric.Metrics]{of: r, counts: series, signal: metricsTo(r.Gate.Metrics(next), r.obs)}
 }
 
-// Send gives what build returns, n items, and again what is refused for now, as the receiver's retries
-// say; while the receiver stops, once. It counts and logs what comes of it. Each attempt builds its own
+// Send delivers what build returns, n items, and again what is refused for now, within the receiver's retries;
+// while the receiver stops, once. It counts and logs what comes of it. Each attempt builds its own
 // data: the next component owns what it is given. Fields are those of the log line.
 func (s *Sender[T]) Send(ctx context.Context, n int, build func() T, fields ...zap.Field) Outcome {
 	if s == nil {

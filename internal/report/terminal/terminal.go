@@ -33,7 +33,7 @@ func withDescriptor(w io.Writer, use func(fd int)) {
 }
 
 // StyleOf returns how to render for w: in colour only on a terminal that has
-// it, and not where NO_COLOR is set (no-color.org); as wide as COLUMNS says, else
+// it, and not where NO_COLOR is set (no-color.org); as wide as COLUMNS, else
 // as the terminal is.
 func StyleOf(w io.Writer, env func(string) string) report.Style {
 	var s report.Style
