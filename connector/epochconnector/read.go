@@ -76,8 +76,8 @@ func textBytes(m pcommon.Map) (n int) {
 // foreign in place of a size: a record is about none of these.
 const foreign = -1
 
-// record reads one record, and returns what was read of it takes beside it. A record without a feed and without an error brings
-// nothing new, or is foreign.
+// record reads one record, and returns the bytes that its feed takes beside the record. A record without a feed
+// and without an error brings nothing new, or is foreign.
 func (w *watches) record(of pcommon.Resource, lr plog.LogRecord, now time.Time) (bytes int, f feed, err error) {
 	switch lr.EventName() {
 	case semconv.EventEpochObservation:

@@ -14,9 +14,10 @@
 //     was acknowledged. The error is permanent where the engine has used the spans: the same spans again
 //     would be duplicates.
 //   - Findings, and other events that have a key: the hub keeps the newest revision of each, closed ones
-//     too, and delivers it again. Their number and bytes are bounded. A call that is refused for good, or
-//     again and again, is divided: one event, or the size, costs no other. One that is dropped is counted:
-//     for lack of room, since the refusal is permanent, or at the end.
+//     too, and delivers it again. Their number and bytes are bounded. A call that is refused for good is
+//     divided, and of those refused again and again some are smaller: one event, or the size, costs no
+//     other. One that is dropped is counted: for lack of room, since the refusal is permanent, or at the
+//     end.
 //   - Cumulative series: the next flush has their values.
 //
 // What comes to a hub waits in an inbox while the engine works. A batch that finds no room within

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,9 +52,10 @@ type Hub struct {
 
 	logs, metrics, traces *output // nil: no pipeline takes the signal
 
-	leaving sync.Mutex // guards what follows, and how many instances of each output are open
-	open    int        // instances
-	busy    bool       // the engine was left behind
+	leaving sync.Mutex   // guards what follows, and how many instances of each output are open
+	open    int          // instances
+	busy    bool         // the engine was left behind
+	rest    []deliveries // of flushes
 }
 
 // Defaults of [Settings].
@@ -180,7 +182,9 @@ func (h *Hub) settle(ctx context.Context, d *deliveries) error {
 }
 
 // refused reports whether findings wait that the next component does not take, or were lost at the end.
-func (h *Hub) refused() bool { return h.logs != nil && h.logs.box.refuses() }
+func (h *Hub) refused() bool {
+	return h.logs != nil && h.logs.box.refuses() || h.traces != nil && h.traces.box.refuses()
+}
 
 // work has the engine use what waits, where it is free. The goroutine that uses it now looks again afterwards.
 func (h *Hub) work() {
@@ -311,6 +315,9 @@ func (h *Hub) emit(ctx context.Context, out *Output, now time.Time, measured boo
 
 // loseStepTraces drops those of a batch that no sender waits for: nothing would bound them.
 func (h *Hub) loseStepTraces(out *Output) {
+	if h.traces == nil {
+		return
+	}
 	for _, td := range out.StepTraces {
 		h.engine.Counts.SpansLost.Add(int64(td.SpanCount()))
 	}
@@ -370,19 +377,46 @@ func (h *Hub) finish(ctx context.Context, o *output) error {
 	var stopped func() error
 	var once sync.Once
 	begin := func() { once.Do(func() { last, stopped = o.gate.Stop(ctx) }) }
-	sent, err := h.flush(ctx, begin)
+	err := h.flush(ctx, begin)
 	begin()
 	if err == nil && o == h.metrics {
 		err = h.lastMetrics(last)
 	}
-	return errors.Join(err, sent.wait(last, o), o.stop(last), stopped())
+	return errors.Join(err, h.awaitFlushed(last, o), o.stop(last), stopped())
 }
 
-// lastMetrics sends the values of the end. They are not skipped for those before.
+// awaitFlushed waits for what flushes gave an output, also those of other outputs.
+func (h *Hub) awaitFlushed(ctx context.Context, o *output) error {
+	h.leaving.Lock()
+	all := slices.Clone(h.rest)
+	h.leaving.Unlock()
+	var errs []error
+	for i := range all {
+		errs = append(errs, all[i].wait(ctx, o))
+	}
+	return errors.Join(errs...)
+}
+
+// lastMetrics sends the values of the end. An engine that is busy until the time is over is left behind.
 func (h *Hub) lastMetrics(last context.Context) error {
 	if h.neverStarted() {
 		return nil
 	}
+	done := make(chan error, 1)
+	go func() { done <- h.measure(last) }()
+	select {
+	case err := <-done:
+		return err
+	case <-last.Done():
+		if !h.metrics.idle() {
+			return nil // the next component is stuck, which the gate reports
+		}
+		return h.leaveBehind(last, "deliver the last metrics")
+	}
+}
+
+// measure sends metrics. They are not skipped for those before.
+func (h *Hub) measure(last context.Context) error {
 	for {
 		h.metrics.await(last)
 		if err := h.enter(last); err != nil {
@@ -418,9 +452,9 @@ func (h *Hub) enter(ctx context.Context) error {
 
 // flush gives the outputs what is left, unless nothing was ever started. An engine that is busy for long is left
 // behind; what it concludes then reaches the outputs that have not ended. Begin is called before the first of it.
-func (h *Hub) flush(ctx context.Context, begin func()) (sent deliveries, err error) {
+func (h *Hub) flush(ctx context.Context, begin func()) error {
 	if h.neverStarted() {
-		return sent, nil
+		return nil
 	}
 	limit := h.patience(2*deliver.ShutdownLimit - deliver.Patience)
 	if at, ok := ctx.Deadline(); ok {
@@ -428,21 +462,30 @@ func (h *Hub) flush(ctx context.Context, begin func()) (sent deliveries, err err
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	done := make(chan deliveries, 1)
+	concluded, done := make(chan struct{}), make(chan struct{})
 	go func() {
-		if h.enter(limited) == nil {
-			done <- h.conclusions(ctx, begin)
+		if h.enter(limited) != nil {
+			return
 		}
+		defer h.yield()
+		h.conclusions(ctx, func() { close(concluded); begin() })
+		close(done)
 	}()
 	select {
-	case sent = <-done:
-		return sent, nil
+	case <-concluded:
+		<-done // the storage has a second
+		return nil
 	case <-limited.Done():
-		h.leaving.Lock()
-		h.busy = true
-		h.leaving.Unlock()
-		return sent, fmt.Errorf("flush: the analysis is busy: %w", context.Cause(limited))
+		return h.leaveBehind(limited, "flush")
 	}
+}
+
+// leaveBehind notes that the engine was busy for long.
+func (h *Hub) leaveBehind(ctx context.Context, what string) error {
+	h.leaving.Lock()
+	h.busy = true
+	h.leaving.Unlock()
+	return fmt.Errorf("%s: the analysis is busy: %w", what, context.Cause(ctx))
 }
 
 func (h *Hub) neverStarted() bool {
@@ -465,9 +508,8 @@ func (h *Hub) patience(limit time.Duration) time.Duration {
 	return limit
 }
 
-// conclusions flushes the engine; the caller has the turn, which ends with it.
-func (h *Hub) conclusions(ctx context.Context, begin func()) deliveries {
-	defer h.yield()
+// conclusions flushes the engine; the caller has the turn.
+func (h *Hub) conclusions(ctx context.Context, begin func()) {
 	h.drain()
 	now, out := time.Now(), &Output{}
 	if h.engine.Flush != nil && !h.drained {
@@ -477,7 +519,10 @@ func (h *Hub) conclusions(ctx context.Context, begin func()) deliveries {
 	begin()
 	saving, cancel := context.WithTimeout(ctx, saveLimit)
 	defer cancel()
-	return h.emit(saving, out, now, false) // series are sent once, as their output ends
+	sent := h.emit(saving, out, now, false) // series are sent once, as their output ends
+	h.leaving.Lock()
+	h.rest = append(h.rest, sent)
+	h.leaving.Unlock()
 }
 
 // close closes the storage and stops the engine. One that is busy for long is left behind as it is.

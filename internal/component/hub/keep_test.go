@@ -4,6 +4,7 @@ package hub
 
 import (
 	"context"
+	"maps"
 	"math"
 	"sync/atomic"
 	"testing"
@@ -174,6 +175,25 @@ func TestStates_StorageFailsWithoutCounter_Logged(t *testing.T) {
 	})
 }
 
+// behindRig keeps its state behind the delivery: each batch and each call of end counts.
+type behindRig struct {
+	*rig
+	kept *memory
+	end  func() Output
+}
+
+func newBehindRig(t *testing.T) *behindRig {
+	t.Helper()
+	r, state := &behindRig{rig: newRig(t), kept: &memory{data: map[string][]byte{}}}, &counter{}
+	r.Wait, r.Storage, r.States = true, &id, map[string]State{"counter": state}
+	r.conclude = func(name string) Output { state.n++; return findings(name) }
+	r.end = func() Output { state.n++; return findings("z1") }
+	r.Save = func(context.Context, *States, *Output) {}
+	r.Sent = func(ctx context.Context, states *States, _ *Output) { states.SaveSoon(ctx) }
+	r.host = host{componenttest.NewNopHost(), map[component.ID]component.Component{id: r.kept}}
+	return r
+}
+
 // Where states are kept behind the delivery, none is kept while a finding is refused, also not at the end: after a
 // restart the source repeats the finding.
 func TestStates_RefusedUntilTheEnd_KeptAsBefore(t *testing.T) {
@@ -185,39 +205,33 @@ func TestStates_RefusedUntilTheEnd_KeptAsBefore(t *testing.T) {
 		"refused":          {delivertest.Refuses(math.MaxInt64, assert.AnError), false},
 		"refused for good": {delivertest.Refuses(math.MaxInt64, consumererror.NewPermanent(assert.AnError)), true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m := &memory{data: map[string][]byte{}}
-				r := newRig(t)
-				state := &counter{}
-				r.Wait, r.Storage, r.States = true, &id, map[string]State{"counter": state}
-				r.conclude = func(name string) Output { state.n++; return findings(name) }
-				r.Save = func(context.Context, *States, *Output) {}
-				r.Sent = func(ctx context.Context, states *States, _ *Output) { states.SaveSoon(ctx) }
-				r.host = host{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}
-				r.logsToLogs(delivertest.NewNext(c.answer))
-				r.begin()
-				r.mustSend("a1")
-				time.Sleep(21 * tickEvery)
-				assert.Equal(t, c.kept, len(m.data) > 0)
-				assert.Equal(t, c.kept, r.instances[0].Shutdown(t.Context()) == nil)
-				assert.Equal(t, c.kept, len(m.data) > 0)
+		for _, signal := range []string{"logs", "traces"} {
+			t.Run(name+", "+signal, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newBehindRig(t)
+					if signal == "logs" {
+						r.logsToLogs(delivertest.NewNext(c.answer))
+					} else {
+						all := r.conclude
+						r.conclude = func(name string) Output { return Output{FindingSpans: all(name).Findings} }
+						r.logsToTraces(delivertest.NewNext(c.answer))
+					}
+					r.begin()
+					r.mustSend("a1")
+					time.Sleep(21 * tickEvery)
+					assert.Equal(t, c.kept, len(r.kept.data) > 0)
+					assert.Equal(t, c.kept, r.instances[0].Shutdown(t.Context()) == nil)
+					assert.Equal(t, c.kept, len(r.kept.data) > 0)
+				})
 			})
-		})
+		}
 	}
 }
 
 // A finding that is refused for good at the end is lost after a restart, too: its source would repeat it in vain.
 func TestStates_RefusedForGoodAtTheEnd_Kept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &memory{data: map[string][]byte{}}
-		r := newRig(t)
-		state := &counter{}
-		r.Wait, r.Storage, r.States = true, &id, map[string]State{"counter": state}
-		r.conclude = func(name string) Output { state.n++; return findings(name) }
-		r.Save = func(context.Context, *States, *Output) {}
-		r.Sent = func(ctx context.Context, states *States, _ *Output) { states.SaveSoon(ctx) }
-		r.host = host{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}
+		r := newBehindRig(t)
 		var ends atomic.Bool
 		r.Flush = func(time.Time) Output { ends.Store(true); return Output{} }
 		r.logsToLogs(delivertest.NewNext(func(context.Context, int64) error {
@@ -229,6 +243,53 @@ func TestStates_RefusedForGoodAtTheEnd_Kept(t *testing.T) {
 		r.begin()
 		r.mustSend("a1")
 		require.Error(t, r.instances[0].Shutdown(t.Context()))
-		assert.NotEmpty(t, m.data)
+		assert.NotEmpty(t, r.kept.data)
 	})
+}
+
+// What the end has no time for is not kept as delivered.
+func TestStates_TimeOfTheEndIsOver_KeptAsBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newBehindRig(t)
+		r.Flush = func(time.Time) Output { return r.end() }
+		r.logsToLogs(delivertest.NewNext(delivertest.TakesAfter(time.Hour)))
+		r.begin()
+		require.Error(t, r.instances[0].Shutdown(t.Context()))
+		assert.Equal(t, int64(1), r.counts.EventsLost.Load())
+		assert.Empty(t, r.kept.data)
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// What is concluded after the output has ended is not kept as delivered: the engine was left behind, or another output
+// takes its time.
+func TestStates_ConcludedAfterTheEnd_KeptAsBefore(t *testing.T) {
+	for name, busy := range map[string]bool{"left behind": true, "other output": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newBehindRig(t)
+				r.Metrics = r.toy.metrics
+				r.Tick = func(time.Time) Output {
+					if busy {
+						time.Sleep(11 * time.Second)
+					}
+					return r.end()
+				}
+				r.logsToLogs(r.logs)
+				r.logsToMetrics(delivertest.NewNext(delivertest.TakesAfter(time.Hour)))
+				r.begin()
+				if time.Sleep(tickEvery + time.Second); !busy {
+					time.Sleep(tickEvery - 3*time.Second)
+				}
+				sent, kept := len(delivered(r.logs)), maps.Clone(r.kept.data)
+				for _, i := range r.instances {
+					_ = i.Shutdown(t.Context())
+				}
+				time.Sleep(2 * time.Hour)
+				assert.Len(t, delivered(r.logs), sent)
+				assert.Equal(t, int64(1), r.counts.EventsLost.Load())
+				assert.Equal(t, kept, r.kept.data)
+			})
+		})
+	}
 }

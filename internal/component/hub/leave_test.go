@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
@@ -266,6 +268,64 @@ func TestLeave_FlushTakesLong_IsWaitedForOrLeftBehind(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A flush that ends in time is not lost for a storage that is slow behind it.
+func TestLeave_FlushIsInTimeAndStorageSlow_LastEventsAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, state := &slowStorage{}, &counter{}
+		disk.takes.Store(int64(700 * time.Millisecond))
+		r := newRig(t)
+		r.Storage, r.States = &id, map[string]State{"counter": state}
+		r.Flush = func(time.Time) Output { time.Sleep(8500 * time.Millisecond); state.n++; return findings("z1") }
+		r.host = host{componenttest.NewNopHost(), map[component.ID]component.Component{id: disk}}
+		r.logsToLogs(r.logs)
+		r.begin()
+		require.NoError(t, r.instances[0].Shutdown(context.Background()))
+		assert.Equal(t, []string{"z1"}, delivered(r.logs))
+	})
+}
+
+// An engine that was left behind is not waited for again with each output.
+func TestLeave_EngineIsBusy_FurtherOutputsEndSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.start()
+		r.takes.Store(int64(time.Hour))
+		go func() { _ = r.send(context.Background(), "busy") }()
+		synctest.Wait()
+		var took []time.Duration
+		for _, i := range r.instances {
+			began := time.Now()
+			require.ErrorContains(t, i.Shutdown(context.Background()), "the analysis is busy")
+			took = append(took, time.Since(began))
+		}
+		assert.Equal(t, []time.Duration{9 * time.Second, time.Second, 2 * time.Second}, took, "the last ends the engine, too")
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// Events that are refused for now cost no others at the end.
+func TestLeave_OneIsRefusedForNow_OthersAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		var got []string
+		next, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
+			if text := textOf(ld); strings.Contains(text, "c1") || strings.Contains(text, "g1") {
+				return assert.AnError
+			}
+			got = append(got, textOf(ld))
+			return nil
+		})
+		require.NoError(t, err)
+		r.Flush = func(time.Time) Output { return findings("a1 b1 c1 d1 e1 f1 g1 h1") }
+		r.logsToLogs(next)
+		r.begin()
+		require.ErrorContains(t, r.instances[0].Shutdown(t.Context()), "2 are lost")
+		assert.ElementsMatch(t, []string{"a1", "b1", "d1", "e1", "f1", "h1"}, words(got))
+		assert.Equal(t, int64(2), r.counts.EventsLost.Load())
+		assert.Equal(t, int64(8+(8+4+4+2+1)+(5+3+2+1)), r.counts.EventsRefused.Load(), "as they were flushed; abcdefgh abcd cdef cd c; defgh fgh gh g")
+	})
 }
 
 // A deadline leaves half of the time to the output.

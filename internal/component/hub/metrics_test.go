@@ -216,6 +216,36 @@ func TestMetrics_BatchComesAtTheEnd_LastValuesAreSent(t *testing.T) {
 	})
 }
 
+// An engine that is busy with its metrics is left behind.
+func TestMetrics_TakeLong_ShutdownEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Metrics = func(time.Time) pmetric.Metrics { time.Sleep(time.Hour); return r.toy.metrics(time.Now()) }
+		r.logsToMetrics(r.metrics)
+		r.begin()
+		began := time.Now()
+		require.ErrorContains(t, r.instances[0].Shutdown(t.Context()), "deliver the last metrics: the analysis is busy")
+		assert.LessOrEqual(t, time.Since(began), deliver.ShutdownLimit)
+		time.Sleep(2 * time.Hour)
+		assert.Zero(t, r.metrics.Calls(), "the next component may have stopped")
+	})
+}
+
+// A tick that waited for the flush has sent metrics to a next component that is stuck: the engine is not busy.
+func TestMetrics_NextIsStuckAtTheEnd_EngineIsNotBlamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Metrics = r.toy.metrics
+		r.Flush = func(time.Time) Output { time.Sleep(5 * time.Second); return Output{} }
+		r.logsToMetrics(delivertest.NewStuck(t))
+		r.begin()
+		time.Sleep(tickEvery - time.Second)
+		err := r.instances[0].Shutdown(t.Context())
+		require.ErrorContains(t, err, "did not return and are left behind")
+		assert.NotContains(t, err.Error(), "busy")
+	})
+}
+
 func TestMetrics_BatchSendsThemAtTheEnd_LastValuesAreSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := valued(t, 10*time.Millisecond)

@@ -5,6 +5,7 @@ package hub
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
@@ -25,10 +27,6 @@ const (
 	// maxEntryBytes bounds what waits for one next component, with what an entry takes beside its data.
 	maxEntryBytes = 64 << 20
 )
-
-// maxPiece is how many entries are sent in one call. Findings of 4 KiB stay below what a gRPC server takes in
-// one message, 4 MiB.
-const maxPiece = 512
 
 // again is how often refused entries are sent again: a person waits for them.
 var again = configretry.BackOffConfig{
@@ -50,15 +48,15 @@ type outbox struct {
 	ctx    context.Context //nolint:containedctx // done when the time of the output's end is over
 	cancel context.CancelFunc
 
-	mu       sync.Mutex
-	pending  *bounded.Map[place, entry]
-	fresh    []place // of entries that are not kept as the newest of their key, in order
-	seq      uint64
-	running  bool // there is a goroutine that sends
-	closed   bool
-	unsent   bool // the end lost entries for want of another try
-	piece    int  // entries of one call
-	refusals int  // since a call was taken
+	mu      sync.Mutex
+	pending *bounded.Map[place, entry]
+	fresh   []place // of entries that are not kept as the newest of their key, in order
+	seq     uint64
+	running bool // there is a goroutine that sends
+	closed  bool
+	unsent  bool // the end lost entries that another try might have delivered
+	pieces  pieces
+	order   []entry // of the call under way, as they waited
 
 	tried    uint64        // every entry up to this was sent or refused
 	resting  bool          // entries were refused, and are sent again later
@@ -66,12 +64,13 @@ type outbox struct {
 	dropped  int           // entries since the log had it
 	why      error         // of the last
 	reported time.Time     // when the log had it
+	due      *time.Timer   // until the log has the next; nil: none waits
 	began    time.Time     // when the call under way began
 	changed  chan struct{} // closed when a call is over
 }
 
 func newOutbox(o *output, send sender) *outbox {
-	b := &outbox{output: o, send: send, changed: make(chan struct{}), ends: make(chan struct{}), piece: maxPiece}
+	b := &outbox{output: o, send: send, changed: make(chan struct{}), ends: make(chan struct{}), pieces: newPieces()}
 	b.end = sync.OnceFunc(func() { close(b.ends) })
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.pending = bounded.NewMap(bounded.MapConfig[place, entry]{Entries: maxEntries, Bytes: maxEntryBytes, Size: entryBytes})
@@ -93,6 +92,7 @@ func (b *outbox) put(entries []entry) (last uint64) {
 		}
 		if b.closed || !b.add(e) {
 			b.lost.Add(1)
+			b.unsent = b.unsent || b.closed
 		}
 	}
 	if !b.running && !b.closed && b.pending.Len() > 0 {
@@ -211,13 +211,15 @@ func (b *outbox) batch() []entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.resting, b.began = false, time.Now()
-	batch := make([]entry, 0, min(b.pending.Len(), b.piece))
+	n := min(b.pending.Len(), b.pieces.next())
+	batch := make([]entry, 0, n)
 	for _, e := range b.pending.All() {
-		if len(batch) == b.piece {
+		if len(batch) == n {
 			break
 		}
 		batch = append(batch, e)
 	}
+	b.order = slices.Clone(batch)
 	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
 	return batch
 }
@@ -229,19 +231,12 @@ func (b *outbox) retry(batch *[]entry) deliver.Retry {
 	}
 }
 
-// divideAfter is how many refusals in turn may have a reason that passes, such as a queue that is full.
-const divideAfter = 3
-
-// refusedForNow notes that a batch is to be sent again, behind the entries that were not tried yet. Where nothing is
-// taken for long, batches are divided: one of the entries or the size may be the reason, as a batch larger than a
-// sending queue is no permanent error.
+// refusedForNow notes that a batch is to be sent again, behind the entries that were not tried yet.
 func (b *outbox) refusedForNow(batch []entry, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rest := b.taken(batch, err)
-	if b.refusals++; len(rest) == len(batch) && b.refusals > divideAfter {
-		b.piece = max(1, len(batch)/2)
-	}
+	b.pieces.wait(len(batch))
 	b.again.Add(int64(len(rest)))
 	b.resting = true
 	if !b.warned && !b.stopping() {
@@ -249,8 +244,8 @@ func (b *outbox) refusedForNow(batch []entry, err error) {
 		b.log.Warn("The next component refuses events; they are sent again until it takes them", zap.Int("events", len(rest)), zap.Error(err))
 	}
 	b.merge(lastFresh(batch))
-	for _, e := range rest {
-		if kept, ok := b.pending.Get(place{key: e.key}); ok && kept.seq == e.seq {
+	for _, e := range b.order { // as they waited: else the same entries would be in each smaller call
+		if kept, ok := b.pending.Get(place{key: e.key}); ok {
 			b.pending.Delete(place{key: e.key})
 			b.pending.Set(place{key: e.key}, kept)
 		}
@@ -258,8 +253,7 @@ func (b *outbox) refusedForNow(batch []entry, err error) {
 	b.attempted(batch)
 }
 
-// over notes what came of a batch: what the end interrupts stays. A batch that is refused for good is divided,
-// since one of its entries or its size may be the reason; an entry that is refused alone is lost.
+// over notes what came of a batch: what the end interrupts stays. An entry that is refused for good alone is lost.
 func (b *outbox) over(batch []entry, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -279,15 +273,15 @@ func (b *outbox) over(batch []entry, err error) {
 
 // took removes a batch that was taken.
 func (b *outbox) took(batch []entry) {
-	b.refusals, b.piece = 0, min(2*b.piece, maxPiece)
-	b.remove(batch)
+	b.pieces.took(len(batch))
+	b.arrived(batch)
 }
 
 // divide has what was refused for good of a batch sent in smaller ones.
 func (b *outbox) divide(batch []entry, err error) {
 	rest := b.taken(batch, err)
 	b.again.Add(int64(len(rest)))
-	if b.piece = max(1, len(rest)/2); len(rest) == 1 {
+	if b.pieces.divide(len(rest)); len(rest) == 1 {
 		b.drop(rest, err)
 	}
 }
@@ -298,17 +292,28 @@ func (b *outbox) drop(entries []entry, err error) {
 	b.lost.Add(int64(len(entries)))
 	b.dropped += len(entries)
 	b.why = err
-	if now := time.Now(); now.Sub(b.reported) >= deliver.RepeatEvery {
-		b.reported = now
+	switch wait := deliver.RepeatEvery - time.Since(b.reported); {
+	case b.due != nil:
+	case wait <= 0:
 		b.report()
+	default:
+		b.due = time.AfterFunc(wait, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.report()
+		})
 	}
 }
 
 // report logs how many entries were refused for good since the last report.
 func (b *outbox) report() {
+	if b.due != nil {
+		b.due.Stop()
+		b.due = nil
+	}
 	if b.dropped > 0 {
 		b.log.Error("The next component refused events for good", zap.Int("events", b.dropped), zap.Error(b.why))
-		b.dropped = 0
+		b.dropped, b.reported = 0, time.Now()
 	}
 }
 
@@ -318,26 +323,42 @@ func (b *outbox) taken(batch []entry, err error) (rest []entry) {
 	if !ok {
 		return batch
 	}
-	refused := map[revision]bool{}
+	refused, others := refusedIn(ld)
+	known := map[revision]bool{}
+	var gone []entry
+	for _, e := range batch {
+		switch f := e.finding; {
+		case f == nil: // of other events it is unknown which were taken
+			rest = append(rest, e)
+		case refused[revision{f.ID, f.Revision}]:
+			rest = append(rest, e)
+			known[revision{f.ID, f.Revision}] = true
+		default:
+			gone = append(gone, e)
+		}
+	}
+	if len(known) < len(refused) || others > 0 && len(gone) > 0 {
+		return batch // a component between may have changed them
+	}
+	b.arrived(gone)
+	return rest
+}
+
+// refusedIn returns the findings among records, and how many others there are.
+func refusedIn(ld plog.Logs) (refused map[revision]bool, others int) {
+	refused = map[revision]bool{}
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, lr := range sl.LogRecords().All() {
 				if f, ok := otelmap.LogToFinding(lr, nil); ok {
 					refused[revision{f.ID, f.Revision}] = true
+				} else {
+					others++
 				}
 			}
 		}
 	}
-	var gone []entry
-	for _, e := range batch {
-		if f := e.finding; f == nil || refused[revision{f.ID, f.Revision}] {
-			rest = append(rest, e) // of other events it is unknown which were taken
-			continue
-		}
-		gone = append(gone, e)
-	}
-	b.remove(gone)
-	return rest
+	return refused, others
 }
 
 type revision struct {
@@ -345,7 +366,17 @@ type revision struct {
 	n  int64
 }
 
-// remove drops what was sent.
+// arrived drops what was taken, and what it replaces: a revision that was refused while a newer one waited.
+func (b *outbox) arrived(batch []entry) {
+	for _, e := range batch {
+		if kept, ok := b.pending.Get(place{key: e.key}); ok && kept.seq < e.seq {
+			b.pending.Delete(place{key: e.key})
+		}
+	}
+	b.remove(batch)
+}
+
+// remove drops entries.
 func (b *outbox) remove(batch []entry) {
 	for _, e := range batch {
 		b.pending.Delete(place{e.key, e.seq})
@@ -376,6 +407,7 @@ func lastFresh(batch []entry) (last uint64) {
 }
 
 func (b *outbox) attempted(batch []entry) {
+	b.order = nil
 	last := lastOf(batch)
 	if len(b.fresh) > 0 {
 		last = min(last, b.fresh[0].seq-1)
@@ -402,12 +434,17 @@ func (b *outbox) stop(last context.Context) error {
 	defer done()
 	b.end()
 	b.join()
+	b.pieces.end()
 	lost, why := 0, error(nil)
 	for batch := b.batch(); len(batch) > 0 && last.Err() == nil; batch = b.batch() {
 		err := b.send(last, deliver.Retry{Once: true, Whole: true}, func() []entry { return batch })
-		if lost += b.last(batch, err); why == nil {
+		if why == nil {
 			why = err
 		}
+		if errors.Is(err, deliver.ErrClosed) { // it is stuck, and is not called again
+			break
+		}
+		lost += b.last(batch, err)
 	}
 	if lost += b.close(); lost > 0 {
 		b.lost.Add(int64(lost))
@@ -426,8 +463,7 @@ func (b *outbox) last(batch []entry, err error) (lost int) {
 	}
 	rest := b.taken(batch, err)
 	b.again.Add(int64(len(rest)))
-	if len(rest) > 1 && deliver.IsPermanent(err) {
-		b.piece = len(rest) / 2
+	if b.pieces.last(len(rest), deliver.IsPermanent(err)) {
 		return 0
 	}
 	b.unsent = b.unsent || !deliver.IsPermanent(err)

@@ -6,19 +6,13 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/exporter/exporterhelper"
-	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
@@ -171,31 +165,8 @@ func TestFindings_Delivered_NothingIsHeld(t *testing.T) {
 		assert.Zero(t, box.pending.Len())
 		assert.Zero(t, box.pending.Bytes())
 		assert.Nil(t, box.fresh)
+		assert.Nil(t, box.order)
 		r.stop()
-	})
-}
-
-// A sending queue refuses a call that is larger than itself, without a permanent error.
-func TestFindings_CallIsLargerThanTheQueue_IsDivided(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var got atomic.Int64
-		queue := exporterhelper.NewDefaultQueueConfig()
-		queue.Sizer, queue.QueueSize, queue.NumConsumers = exporterhelper.RequestSizerTypeItems, 256, 1
-		next, err := exporterhelper.NewLogs(t.Context(), exportertest.NewNopSettings(component.MustNewType("small")), &struct{}{},
-			func(_ context.Context, ld plog.Logs) error { got.Add(int64(ld.LogRecordCount())); return nil },
-			exporterhelper.WithQueue(configoptional.Some(queue)))
-		require.NoError(t, err)
-		require.NoError(t, next.Start(t.Context(), componenttest.NewNopHost()))
-		r := newRig(t)
-		r.conclude = func(string) Output { return Output{Findings: numbered(400, 1)} }
-		r.logsToLogs(next)
-		r.begin()
-		r.mustSend("all")
-		time.Sleep(time.Minute)
-		assert.Equal(t, int64(400), got.Load())
-		r.stop()
-		require.NoError(t, next.Shutdown(t.Context()))
-		assert.Zero(t, r.counts.EventsLost.Load())
 	})
 }
 
@@ -216,7 +187,7 @@ func TestFindings_OneIsRefusedWithItsCall_OthersAreTaken(t *testing.T) {
 		r.logsToLogs(next)
 		r.begin()
 		r.mustSend("a1 b1 c1 d1 e1 f1 g1 h1")
-		time.Sleep(time.Minute)
+		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		assert.ElementsMatch(t, []string{"a1", "b1", "d1", "e1", "f1", "g1", "h1"}, words(got))
 		require.ErrorContains(t, r.instances[0].Shutdown(t.Context()), "1 are lost")

@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
 )
 
 // Those that came since the first attempt count, and those that newer ones replaced do not.
@@ -40,4 +43,20 @@ func TestFindings_RefusedForGoodInTheEnd_AreCountedAsTheyAreThen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Both revisions of a finding of which none arrives count.
+func TestLeave_NextIsStuck_EachRevisionIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = findings
+		r.Flush = func(time.Time) Output { return findings("a2") }
+		r.logsToLogs(delivertest.NewStuck(t))
+		r.begin()
+		r.sendEach("a1")
+		err := r.instances[0].Shutdown(t.Context())
+		require.ErrorContains(t, err, "2 are lost")
+		require.ErrorContains(t, err, "3 items were not delivered", "a1 in the call that does not return, and both in one that is not made")
+		assert.Equal(t, int64(2), r.counts.EventsLost.Load())
+	})
 }

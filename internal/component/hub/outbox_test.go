@@ -4,6 +4,7 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -166,12 +167,13 @@ func TestFindings_RefusedForGood_AreLostOnce(t *testing.T) {
 				takes.Store(true)
 				r.mustSend("a2")
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				assert.Equal(t, []string{"a2"}, delivered(r.logs))
+				logged = r.log.FilterMessage("The next component refused events for good").All()
+				require.Len(t, logged, 2, "the rest a minute later")
+				assert.EqualValues(t, 1, logged[1].ContextMap()["events"])
 				r.stop()
 				assert.Equal(t, int64(2), r.counts.EventsLost.Load())
-				logged = r.log.FilterMessage("The next component refused events for good").All()
-				require.Len(t, logged, 2, "the rest at the end")
-				assert.EqualValues(t, 1, logged[1].ContextMap()["events"])
 			})
 		})
 	}
@@ -321,6 +323,109 @@ func TestFindings_PartIsRefusedForGood_TriedAlone(t *testing.T) {
 	})
 }
 
+// A component between may change events. Which of them were taken is unknown then.
+func TestFindings_PartOfChangedOnesIsRefused_AllAreSentAgain(t *testing.T) {
+	for name, change := range map[string]func(plog.LogRecord){
+		"no findings":     func(lr plog.LogRecord) { lr.SetEventName("") },
+		"other revisions": func(lr plog.LogRecord) { lr.Attributes().PutInt("lockstep.finding.revision", 77) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.conclude = findings
+				var refused atomic.Bool
+				next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+					if refused.Swap(true) {
+						return r.logs.ConsumeLogs(ctx, ld)
+					}
+					changed := plog.NewLogs()
+					ld.CopyTo(changed)
+					change(changed.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0))
+					return consumererror.NewLogs(assert.AnError, changed)
+				})
+				require.NoError(t, err)
+				r.logsToLogs(next)
+				r.begin()
+				r.mustSend("a1 b1")
+				time.Sleep(time.Minute)
+				assert.Equal(t, []string{"a1 b1"}, delivered(r.logs))
+				r.stop()
+			})
+		})
+	}
+}
+
+// A finding that a component between has changed is not taken for a record beside it.
+func TestFindings_ChangedOneIsRefusedBesideARecord_IsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = func(string) Output {
+			out := findings("a1")
+			out.Records = []Record{{Key: "r", Write: func(lr plog.LogRecord) { lr.Body().SetStr("record") }}}
+			return out
+		}
+		var refused atomic.Bool
+		next, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+			if refused.Swap(true) {
+				return r.logs.ConsumeLogs(ctx, ld)
+			}
+			changed := plog.NewLogs()
+			changed.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().SetStr("finding")
+			return consumererror.NewLogs(assert.AnError, changed)
+		})
+		require.NoError(t, err)
+		r.logsToLogs(next)
+		r.begin()
+		r.mustSend("x")
+		time.Sleep(time.Minute)
+		assert.ElementsMatch(t, []string{"a1", "record"}, words(delivered(r.logs)))
+		r.stop()
+	})
+}
+
+// One that is refused and changes all the time does not stay before the others.
+func TestFindings_RefusedOneChanges_OthersAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = findings
+		var got []string
+		next, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
+			time.Sleep(2 * time.Second)
+			if strings.Contains(textOf(ld), "x") {
+				return assert.AnError
+			}
+			got = append(got, textOf(ld))
+			return nil
+		})
+		require.NoError(t, err)
+		r.logsToLogs(next)
+		r.begin()
+		r.mustSend("x1 a1 b1 c1")
+		for i := range 600 {
+			time.Sleep(time.Second)
+			r.mustSend(fmt.Sprint("x", i+2))
+		}
+		assert.ElementsMatch(t, []string{"a1", "b1", "c1"}, words(got))
+		require.ErrorContains(t, r.instances[0].Shutdown(t.Context()), "are lost")
+	})
+}
+
+// A revision that was refused while a newer one waited is not sent behind it.
+func TestFindings_OlderOneIsRefused_NotSentAfterTheNewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := findingsRig(t, delivertest.Refuses(1, assert.AnError))
+		r.instances[0].handle.Value.logs.box.pieces.size = 1
+		r.mustSend("b1", "b2")
+		synctest.Wait()
+		r.instances[0].handle.Value.logs.box.pieces.size = 1
+		r.mustSend("c1")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, []string{"b2", "c1"}, words(delivered(r.logs)))
+		r.stop()
+	})
+}
+
 // Of records about one thing the last is sent again, and of spans the same.
 func TestRecordsAndSpans_NextRefuses_NewestOfEachIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -351,7 +456,7 @@ func TestRecordsAndSpans_NextRefuses_NewestOfEachIsSentAgain(t *testing.T) {
 		assert.ElementsMatch(t, []string{"finding", "toy", "y1", "x2"}, words(spansOf(r.traces)))
 		r.mustSend("y2")
 		synctest.Wait()
-		assert.Equal(t, append(sent, "a1 record y2"), delivered(r.logs))
+		assert.Equal(t, append(words(sent), "a1", "record", "y2"), words(delivered(r.logs)))
 		assert.Zero(t, r.counts.EventsLost.Load()+r.counts.SpansLost.Load())
 		r.stop()
 	})
@@ -383,7 +488,7 @@ func TestFindings_KeptOneChanges_OthersGetEachRevision(t *testing.T) {
 			return delivertest.TakesAfter(100*time.Millisecond)(ctx, call)
 		})
 		r.sendEach("a1")
-		r.instances[0].handle.Value.logs.box.piece = 1
+		r.instances[0].handle.Value.logs.box.pieces.size = 1
 		refuse.on.Store(false)
 		r.mustSend("b1", "b2", "b3", "a2")
 		for len(delivered(r.logs)) == 0 {
@@ -400,7 +505,7 @@ func TestFindings_KeptOneIsRefusedAgain_OthersGetEachRevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := findingsRig(t, delivertest.Refuses(2, assert.AnError))
 		r.sendEach("a1")
-		r.instances[0].handle.Value.logs.box.piece = 1
+		r.instances[0].handle.Value.logs.box.pieces.size = 1
 		r.mustSend("b1", "b2", "b3", "a2")
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -156,3 +156,28 @@ func TestStepTraces_EngineDoesNotWait_AreDroppedAndCounted(t *testing.T) {
 		r.stop()
 	})
 }
+
+func TestStepTraces_NoPipeline_AreNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = func(name string) Output { return Output{StepTraces: []ptrace.Traces{stepTrace(name)}} }
+		r.logsToLogs(r.logs)
+		r.begin()
+		r.sendEach("1")
+		assert.Zero(t, r.counts.SpansLost.Load())
+		assert.Zero(t, r.log.Len())
+		r.stop()
+	})
+}
+
+func TestStepTraces_OfOtherOutputsFlushRefused_ShutdownReportsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Flush = func(time.Time) Output { return Output{StepTraces: []ptrace.Traces{stepTrace("1")}} }
+		logs, traces := r.logsToLogs(r.logs), r.logsToTraces(delivertest.NewNext(delivertest.Refuses(1, assert.AnError)))
+		r.begin()
+		require.NoError(t, logs.Shutdown(t.Context()))
+		require.ErrorIs(t, traces.Shutdown(t.Context()), assert.AnError)
+		assert.Equal(t, int64(2), r.counts.SpansLost.Load())
+	})
+}
