@@ -9,6 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/report"
 )
@@ -31,6 +35,11 @@ type Config struct {
 	UpdateInterval time.Duration `mapstructure:"update_interval"`
 	// Summary writes at the end what the findings came to.
 	Summary bool `mapstructure:"summary"`
+	// Queue holds findings while the reader does not read, so that other exporters go on. With none, the sender
+	// waits.
+	Queue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
+	// Retry is how often findings that could not be written are written again.
+	Retry configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 
 	_ struct{}
 }
@@ -54,10 +63,21 @@ var (
 // defaultUpdateInterval leaves time to read a line.
 const defaultUpdateInterval = 3 * time.Second
 
+// defaultRetry never gives up: what comes meanwhile waits in the queue, and then with the sender.
+var defaultRetry = configretry.BackOffConfig{
+	Enabled: true, InitialInterval: time.Second, Multiplier: 1.5, RandomizationFactor: 0.5, MaxInterval: 5 * time.Second,
+}
+
+// defaultQueueBytes has room for thousands of findings.
+const defaultQueueBytes = 16 << 20
+
 func newDefaultConfig() *Config {
+	queue := exporterhelper.NewDefaultQueueConfig()
+	queue.Sizer, queue.QueueSize, queue.NumConsumers = exporterhelper.RequestSizerTypeBytes, defaultQueueBytes, 1
 	return &Config{
 		Path: toStdout, Format: formatBlock, Color: colorAuto, MinSeverity: severityInfo,
 		Updates: updatesChanged, UpdateInterval: defaultUpdateInterval,
+		Queue: configoptional.Some(queue), Retry: defaultRetry,
 	}
 }
 
@@ -72,6 +92,9 @@ func (c *Config) Validate() error {
 	}
 	if c.UpdateInterval < 0 {
 		errs = append(errs, fmt.Errorf("check update_interval: got %v; want 0s or more", c.UpdateInterval))
+	}
+	if q := c.Queue.Get(); q != nil && q.NumConsumers > 1 {
+		errs = append(errs, fmt.Errorf("check sending_queue::num_consumers: got %d; want 1, since findings are written in their order", q.NumConsumers))
 	}
 	for _, s := range []struct {
 		key, value string

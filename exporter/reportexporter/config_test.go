@@ -18,13 +18,14 @@ import (
 func TestLoadConfig(t *testing.T) {
 	cm, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
 	require.NoError(t, err)
+	queue, retry := newDefaultConfig().Queue, defaultRetry
+	queue.Get().QueueSize = 1 << 20
+	retry.MaxElapsedTime = time.Minute
 	for name, want := range map[string]*Config{
-		"report": {
-			Path: "stdout", Format: "block", Color: "auto", MinSeverity: "info", Updates: "changed", UpdateInterval: 3 * time.Second,
-		},
+		"report": newDefaultConfig(),
 		"report/file": {
 			Path: "/var/log/lockstep/findings.txt", Format: "line", Width: 100, Color: "always", MinSeverity: "warn",
-			Updates: "none", UpdateInterval: time.Minute, Summary: true,
+			Updates: "none", UpdateInterval: time.Minute, Summary: true, Queue: queue, Retry: retry,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,6 +49,9 @@ func TestValidate_EachField_IsNamed(t *testing.T) {
 		`check color: got "yes"; want auto, always, never`:                                func(c *Config) { c.Color = "yes" },
 		`check min_severity: got "debug"; want info, warn, error`:                         func(c *Config) { c.MinSeverity = "debug" },
 		`check updates: got "all"; want changed, none`:                                    func(c *Config) { c.Updates = "all" },
+		"check sending_queue::num_consumers: got 2; want 1, since findings are written in their order": func(c *Config) {
+			c.Queue.Get().NumConsumers = 2
+		},
 	} {
 		c := newDefaultConfig()
 		change(c)

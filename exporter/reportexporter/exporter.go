@@ -99,6 +99,9 @@ func (r *reporter) shutdown(ctx context.Context) error {
 	if err == nil && late && !r.given.empty() {
 		err = errBlocked
 	}
+	if err == nil && r.config.Queue.HasValue() && !r.given.empty() {
+		err = fmt.Errorf("write to %s: the exporter ends; %s", r.out.name, r.missing())
+	}
 	if err == nil && r.config.Summary {
 		_, err = r.out.write(ctx, r.summary())
 	}

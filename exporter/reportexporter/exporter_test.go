@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -46,6 +48,8 @@ func start(t *testing.T, set exporter.Settings, change func(c *Config)) (exporte
 	c := f.CreateDefaultConfig().(*Config)
 	c.Path = filepath.Join(t.TempDir(), "findings.txt")
 	c.UpdateInterval = 0
+	c.Queue = configoptional.None[exporterhelper.QueueBatchConfig]()
+	c.Retry.Enabled = false
 	if change != nil {
 		change(c)
 	}

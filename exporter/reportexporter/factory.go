@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/lockstep-otel/lockstep/exporter/reportexporter/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -43,14 +44,40 @@ type factory struct {
 }
 
 func (f *factory) logs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
-	r, err := newReporter(cfg.(*Config), set.TelemetrySettings, f.sink(set.ID))
+	c := cfg.(*Config)
+	r, err := newReporter(c, set.TelemetrySettings, f.sink(set.ID))
 	if err != nil {
 		return nil, err
 	}
-	return exporterhelper.NewLogs(
-		ctx, set, cfg, r.logs,
+	options := []exporterhelper.Option{
 		exporterhelper.WithStart(r.start), exporterhelper.WithShutdown(r.shutdown),
-		// Text is written at once, or waits for the disk or its reader. The sender decides for how long.
+		// Text is written at once, or waits for the disk or its reader.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}),
-	)
+	}
+	if r.sink == nil { // which does not block
+		options = append(options, exporterhelper.WithQueue(c.Queue), exporterhelper.WithRetry(c.Retry))
+	}
+	logs, err := exporterhelper.NewLogs(ctx, set, cfg, r.logs, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &ending{Logs: logs, reporter: r}, nil
+}
+
+// ending is an exporter whose end is bounded, though a reader that does not read holds up its queue.
+type ending struct {
+	exporter.Logs
+	reporter *reporter
+}
+
+// Shutdown waits for the reader until ctx is done, or for [deliver.ShutdownLimit].
+func (e *ending) Shutdown(ctx context.Context) error {
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, deliver.ShutdownLimit)
+		defer cancel()
+	}
+	ended := context.AfterFunc(ctx, func() { e.reporter.end(errEnded) })
+	defer ended()
+	return e.Logs.Shutdown(ctx)
 }

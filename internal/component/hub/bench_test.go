@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
 )
@@ -36,7 +37,7 @@ func BenchmarkPutFindings(b *testing.B) {
 	for name, again := range map[string]bool{"again": true, "others": false} {
 		b.Run(name, func(b *testing.B) {
 			h := newHub(&Engine{Settings: Settings{Interval: time.Hour}}, self, newRig(b).set.TelemetrySettings)
-			o := h.toLogs(delivertest.NewStuck(b))
+			o := h.toLogs(zap.NewNop(), delivertest.NewStuck(b))
 			all, n := logEntries(&Output{Findings: numbered(findings, 1)}), 0
 			b.ReportAllocs()
 			for b.Loop() {
@@ -58,7 +59,7 @@ func BenchmarkPutFindings(b *testing.B) {
 // BenchmarkBatch is what an outbox takes to list what it sends, of which one half came since the refusal.
 func BenchmarkBatch(b *testing.B) {
 	h := newHub(&Engine{Settings: Settings{Interval: time.Hour}}, self, newRig(b).set.TelemetrySettings)
-	o := h.toLogs(delivertest.NewStuck(b))
+	o := h.toLogs(zap.NewNop(), delivertest.NewStuck(b))
 	for half := range 2 {
 		all := make([]entry, maxEntries/2)
 		for i := range all {

@@ -29,32 +29,32 @@ func NewConnectors[C any](engine func(*C, connector.Settings) (*Engine, error)) 
 
 // TracesToTraces makes an instance of that pair of signals.
 func (c *Connectors[C]) TracesToTraces(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Traces) (connector.Traces, error) {
-	return c.instance(set, cfg, fromTraces, func(h *Hub) *output { return h.toTraces(next) })
+	return c.instance(set, cfg, fromTraces, func(h *Hub) *output { return h.toTraces(set.Logger, next) })
 }
 
 // TracesToLogs makes an instance of that pair of signals.
 func (c *Connectors[C]) TracesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Traces, error) {
-	return c.instance(set, cfg, fromTraces, func(h *Hub) *output { return h.toLogs(next) })
+	return c.instance(set, cfg, fromTraces, func(h *Hub) *output { return h.toLogs(set.Logger, next) })
 }
 
 // TracesToMetrics makes an instance of that pair of signals.
 func (c *Connectors[C]) TracesToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Traces, error) {
-	return c.instance(set, cfg, fromTraces, func(h *Hub) *output { return h.toMetrics(next) })
+	return c.instance(set, cfg, fromTraces, func(h *Hub) *output { return h.toMetrics(set.Logger, next) })
 }
 
 // LogsToTraces makes an instance of that pair of signals.
 func (c *Connectors[C]) LogsToTraces(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Traces) (connector.Logs, error) {
-	return c.instance(set, cfg, fromLogs, func(h *Hub) *output { return h.toTraces(next) })
+	return c.instance(set, cfg, fromLogs, func(h *Hub) *output { return h.toTraces(set.Logger, next) })
 }
 
 // LogsToLogs makes an instance of that pair of signals.
 func (c *Connectors[C]) LogsToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Logs, error) {
-	return c.instance(set, cfg, fromLogs, func(h *Hub) *output { return h.toLogs(next) })
+	return c.instance(set, cfg, fromLogs, func(h *Hub) *output { return h.toLogs(set.Logger, next) })
 }
 
 // LogsToMetrics makes an instance of that pair of signals.
 func (c *Connectors[C]) LogsToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Logs, error) {
-	return c.instance(set, cfg, fromLogs, func(h *Hub) *output { return h.toMetrics(next) })
+	return c.instance(set, cfg, fromLogs, func(h *Hub) *output { return h.toMetrics(set.Logger, next) })
 }
 
 // source is a signal that a connector takes.

@@ -148,7 +148,7 @@ func (h *Hub) consume(ctx context.Context, in Input) error {
 		return err
 	}
 	if err := h.settle(ctx, &w.sent); err != nil { // the engine has used the batch: the same again would be duplicates
-		return consumererror.NewPermanent(err)
+		return consumererror.NewPermanent(fmt.Errorf("deliver step traces of data that were analysed, and are not lost: %w", err))
 	}
 	return nil
 }

@@ -66,6 +66,8 @@ type outbox struct {
 	reported time.Time     // when the log had it
 	due      *time.Timer   // until the log has the next; nil: none waits
 	began    time.Time     // when the call under way began
+	late     *time.Timer   // until the call under way takes long
+	slow     bool          // the log has that the next component does not return
 	changed  chan struct{} // closed when a call is over
 }
 
@@ -220,8 +222,21 @@ func (b *outbox) batch() []entry {
 		batch = append(batch, e)
 	}
 	b.order = slices.Clone(batch)
+	if len(batch) > 0 {
+		b.late = time.AfterFunc(deliver.Patience, b.warnLate)
+	}
 	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
 	return batch
+}
+
+// warnLate logs that the next component does not return.
+func (b *outbox) warnLate() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.slow && !b.stopping() && time.Since(b.began) >= deliver.Patience {
+		b.slow = true
+		b.log.Warn("The next component does not return; events wait for it", zap.Int("events", b.pending.Len()), zap.Duration("after", deliver.Patience))
+	}
 }
 
 func (b *outbox) retry(batch *[]entry) deliver.Retry {
@@ -408,6 +423,8 @@ func lastFresh(batch []entry) (last uint64) {
 
 func (b *outbox) attempted(batch []entry) {
 	b.order = nil
+	b.late.Stop()
+	b.slow = b.slow && time.Since(b.began) >= deliver.Patience
 	last := lastOf(batch)
 	if len(b.fresh) > 0 {
 		last = min(last, b.fresh[0].seq-1)
@@ -493,6 +510,9 @@ func (b *outbox) close() int {
 	b.unsent = b.unsent || left > 0
 	b.pending.Clear()
 	b.fresh = nil
+	if b.late != nil {
+		b.late.Stop()
+	}
 	b.cancel()
 	b.report()
 	return left

@@ -4,6 +4,7 @@ package hub
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
@@ -163,6 +165,52 @@ func TestConsumeWait_OutputHasEnded_SenderDoesNotWait(t *testing.T) {
 		began := time.Now()
 		r.mustSend("b1")
 		assert.Zero(t, time.Since(began))
+		r.stop()
+	})
+}
+
+// A next component that does not return is logged once, until one call returns in time.
+func TestFindings_NextTakesLong_IsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var takes atomic.Int64
+		takes.Store(int64(time.Minute))
+		r := findingsRig(t, func(context.Context, int64) error { time.Sleep(time.Duration(takes.Load())); return nil })
+		logged := func() int { return r.log.FilterMessage("The next component does not return; events wait for it").Len() }
+		r.mustSend("a1")
+		time.Sleep(deliver.Patience - 1)
+		assert.Zero(t, logged())
+		time.Sleep(2 * time.Minute)
+		r.mustSend("a2")
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, 1, logged())
+		takes.Store(0)
+		r.sendEach("a3")
+		takes.Store(int64(time.Minute))
+		r.mustSend("a4")
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, 2, logged())
+		r.stop()
+	})
+}
+
+// An output logs with the names of its own pipelines, whichever was made first.
+func TestOutput_Refused_LogHasItsSignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.conclude = func(name string) Output { return Output{Findings: findingsIn(name), FindingSpans: findingsIn(name)} }
+		log := r.set.Logger
+		r.set.Logger = log.With(zap.String("signal", "logs"))
+		r.logsToLogs(r.logs)
+		r.set.Logger = log.With(zap.String("signal", "traces"))
+		r.logsToTraces(delivertest.NewNext(delivertest.Refuses(1, assert.AnError)))
+		r.begin()
+		r.mustSend("a1")
+		time.Sleep(time.Minute)
+		all := r.log.FilterMessageSnippet("The next component").All()
+		require.NotEmpty(t, all)
+		for _, l := range all {
+			assert.Equal(t, "traces", l.ContextMap()["signal"], l.Message)
+		}
 		r.stop()
 	})
 }

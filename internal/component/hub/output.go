@@ -37,14 +37,14 @@ type output struct {
 	refused atomic.Bool // the last metrics were
 }
 
-func (h *Hub) output(lost, again *atomic.Int64) *output {
-	log := h.log
+// output returns an output that logs as the instance with whose pipelines it was made.
+func (h *Hub) output(log *zap.Logger, lost, again *atomic.Int64) *output {
 	return &output{log: log, gate: deliver.NewInnerGate(log), queue: deliver.NewQueue(log), counts: h.engine.Counts, lost: lost, again: again}
 }
 
-func (h *Hub) toLogs(next consumer.Logs) *output {
+func (h *Hub) toLogs(log *zap.Logger, next consumer.Logs) *output {
 	if h.logs == nil {
-		o := h.output(&h.engine.Counts.EventsLost, &h.engine.Counts.EventsRefused)
+		o := h.output(log, &h.engine.Counts.EventsLost, &h.engine.Counts.EventsRefused)
 		to := o.gate.Logs(next)
 		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, build func() []entry) error {
 			_, err := deliver.Logs(ctx, r, to, 0, func() plog.Logs { return logsOf(build()) })
@@ -55,9 +55,9 @@ func (h *Hub) toLogs(next consumer.Logs) *output {
 	return h.attach(h.logs)
 }
 
-func (h *Hub) toTraces(next consumer.Traces) *output {
+func (h *Hub) toTraces(log *zap.Logger, next consumer.Traces) *output {
 	if h.traces == nil {
-		o := h.output(&h.engine.Counts.SpansLost, new(atomic.Int64))
+		o := h.output(log, &h.engine.Counts.SpansLost, new(atomic.Int64))
 		o.traces = o.gate.Traces(next)
 		o.box = newOutbox(o, func(ctx context.Context, r deliver.Retry, build func() []entry) error {
 			_, err := deliver.Traces(ctx, r, o.traces, 0, func() ptrace.Traces { return tracesOf(build()) })
@@ -68,9 +68,9 @@ func (h *Hub) toTraces(next consumer.Traces) *output {
 	return h.attach(h.traces)
 }
 
-func (h *Hub) toMetrics(next consumer.Metrics) *output {
+func (h *Hub) toMetrics(log *zap.Logger, next consumer.Metrics) *output {
 	if h.metrics == nil {
-		o := h.output(nil, nil)
+		o := h.output(log, nil, nil)
 		o.metrics = o.gate.Metrics(next)
 		h.metrics = o
 	}

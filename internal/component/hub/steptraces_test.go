@@ -57,6 +57,7 @@ func TestStepTraces_Refused_SenderGetsAPermanentError(t *testing.T) {
 		r := stepsRig(t, delivertest.Refuses(1, assert.AnError))
 		err := r.send(t.Context(), "1")
 		require.ErrorIs(t, err, assert.AnError)
+		require.ErrorContains(t, err, "deliver step traces of data that were analysed")
 		assert.True(t, consumererror.IsPermanent(err))
 		assert.Equal(t, int64(2), r.counts.SpansLost.Load())
 		r.mustSend("2")
