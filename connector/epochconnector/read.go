@@ -39,7 +39,7 @@ func (w *watches) read(ld plog.Logs) hub.Input {
 					w.unread.Add(1)
 					w.why.CompareAndSwap(nil, &err)
 				case f != nil:
-					feeds, size = append(feeds, f), size+recordBytes+texts.LogRecordSize(lr)+bytes
+					feeds, size = append(feeds, f), size+recordBytes+sizer.LogRecordSize(lr)+bytes
 				case bytes == foreign:
 					w.foreign.Add(1)
 				}
@@ -60,8 +60,8 @@ func (w *watches) read(ld plog.Logs) hub.Input {
 	}}
 }
 
-// texts measures records: what is read of one refers to its texts.
-var texts plog.ProtoMarshaler
+// sizer measures records: a feed keeps the texts of its record alive.
+var sizer plog.ProtoMarshaler
 
 // textBytes is the size of the texts that the records of a resource share.
 func textBytes(m pcommon.Map) (n int) {

@@ -46,6 +46,14 @@ func (p *pipe) String() string {
 	return p.disk.String()
 }
 
+// end returns the Shutdown of the exporter of a reporter.
+func end(t *testing.T, r *reporter) func(context.Context) error {
+	t.Helper()
+	logs, err := r.exporter(t.Context(), nop())
+	require.NoError(t, err)
+	return logs.Shutdown
+}
+
 // textOf returns what a reporter writes of findings where nothing blocks.
 func textOf(t *testing.T, ids ...string) string {
 	t.Helper()
@@ -87,7 +95,7 @@ func TestShutdown_ReaderDoesNotRead_EndsInTime(t *testing.T) {
 					defer cancel()
 				}
 				began := time.Now()
-				err := r.shutdown(ctx)
+				err := end(t, r)(ctx)
 				assert.Equal(t, c.took, time.Since(began))
 				require.EqualError(t, err, "write to f.txt: its reader does not read; "+c.missing+
 					" may be missing, besides what the reader has not read before")
@@ -114,9 +122,10 @@ func TestShutdown_ReaderReadsInTime_WritesAll(t *testing.T) {
 		go func() { done <- r.logs(t.Context(), logsOf(slow("a", 0, 1), slow("b", 0, 1))) }()
 		time.AfterFunc(time.Second, func() { close(w.read) })
 		synctest.Wait()
-		require.NoError(t, r.shutdown(t.Context()))
+		require.NoError(t, end(t, r)(t.Context()))
 		require.NoError(t, <-done)
 		assert.Equal(t, textOf(t, "a", "b"), w.String())
+		require.ErrorIs(t, r.logs(t.Context(), logsOf(slow("c", 0, 1))), errEnded)
 	})
 }
 
@@ -143,7 +152,7 @@ func TestLogs_ContextEndsWhileBlocked_WritesTextOnce(t *testing.T) {
 			}
 			w.room = 1 << 20
 			require.NoError(t, r.logs(t.Context(), ld))
-			require.NoError(t, r.shutdown(t.Context()))
+			require.NoError(t, end(t, r)(t.Context()))
 			assert.Equal(t, whole, w.String(), "room for %d bytes", room)
 		})
 	}
@@ -158,7 +167,7 @@ func TestLogs_ContextHasEnded_BeginsNothing(t *testing.T) {
 	require.ErrorIs(t, r.logs(ctx, logsOf(slow("a", 0, 1))), context.Canceled)
 	assert.Empty(t, w.String())
 	require.NoError(t, r.logs(t.Context(), logsOf(slow("a", 0, 1))))
-	require.NoError(t, r.shutdown(t.Context()))
+	require.NoError(t, end(t, r)(t.Context()))
 	assert.Equal(t, textOf(t, "a"), w.String())
 }
 
@@ -173,19 +182,19 @@ func TestShutdown_OtherExporterBlocksTheTerminal_EndsInTime(t *testing.T) {
 		synctest.Wait()
 		go func() { refused <- other.logs(t.Context(), logsOf(slow("b", 0, 1))) }()
 		synctest.Wait()
-		require.ErrorContains(t, other.shutdown(t.Context()), "1 finding may be missing")
+		require.ErrorContains(t, end(t, other)(t.Context()), "1 finding may be missing")
 		require.ErrorIs(t, <-refused, errEnded)
 		close(w.read)
 		require.NoError(t, <-refused)
-		require.NoError(t, r.shutdown(t.Context()))
+		require.NoError(t, end(t, r)(t.Context()))
 		assert.Equal(t, textOf(t, "a"), w.String())
 	})
 }
 
 // Of more findings than are remembered, the end does not report an exact number.
-func TestGiven_MoreThanTheLimit_IsNoExactNumber(t *testing.T) {
-	g := newGiven()
-	long := strings.Repeat("x", maxGivenBytes/2)
+func TestUnwritten_MoreThanTheLimit_IsNoExactNumber(t *testing.T) {
+	g := newUnwritten()
+	long := strings.Repeat("x", maxUnwrittenBytes/2)
 	for _, id := range []string{"a", "b", "c"} {
 		g.add([]model.Finding{{ID: id + long}})
 	}

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/exporter/reportexporter/internal/metadata"
-	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/report"
@@ -23,13 +22,13 @@ import (
 
 // reporter reads findings from log records, and writes those that have news.
 type reporter struct {
-	config *Config
-	meter  *metadata.TelemetryBuilder
-	sink   Sink            // nil: findings are written
-	ends   context.Context //nolint:containedctx // done at the end of the exporter: requests wait no longer
-	end    context.CancelCauseFunc
-	given  *given
-	turn   chan struct{} // full while a request, the start or the end has the turn
+	config    *Config
+	meter     *metadata.TelemetryBuilder
+	sink      Sink            // nil: findings are written
+	ends      context.Context //nolint:containedctx // done at the end of the exporter: requests wait no longer
+	end       context.CancelCauseFunc
+	unwritten *unwritten
+	turn      chan struct{} // full while a request, the start or the end has the turn
 
 	// What follows belongs to the turn.
 	journal *journal.Journal
@@ -46,7 +45,7 @@ func newReporter(c *Config, set component.TelemetrySettings, sink Sink) (*report
 	if err != nil {
 		return nil, fmt.Errorf("make counters: %w", err)
 	}
-	r := &reporter{config: c, meter: meter, sink: sink, given: newGiven(), turn: make(chan struct{}, 1)}
+	r := &reporter{config: c, meter: meter, sink: sink, unwritten: newUnwritten(), turn: make(chan struct{}, 1)}
 	r.ends, r.end = context.WithCancelCause(context.Background())
 	r.journal = journal.New(journal.Config{
 		UpdateEvery: c.UpdateInterval,
@@ -82,24 +81,21 @@ func (r *reporter) styleOf(out *output) report.Style {
 	return style
 }
 
-// shutdown waits for a reader that does not read until ctx is done, or for [deliver.ShutdownLimit]. Then
-// it leaves the write behind. Nothing begins to be written after it.
+// shutdown waits for a reader that does not read until ctx is done. Then it leaves the write behind. Nothing
+// begins to be written after it.
 func (r *reporter) shutdown(ctx context.Context) error {
-	if _, limited := ctx.Deadline(); !limited {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, deliver.ShutdownLimit)
-		defer cancel()
-	}
-	late := r.takeLastTurn(ctx)
+	r.turn <- struct{}{} // [ending] takes it from a request that is late
+	r.end(errEnded)
 	defer r.yield()
 	if r.out == nil {
 		return nil // was never started, or writes nothing
 	}
 	err := r.flush(ctx)
-	if err == nil && late && !r.given.empty() {
+	switch {
+	case err != nil || r.unwritten.empty():
+	case ctx.Err() != nil:
 		err = errBlocked
-	}
-	if err == nil && r.config.Queue.HasValue() && !r.given.empty() {
+	case r.config.Queue.HasValue(): // else the sender knows of it
 		err = fmt.Errorf("write to %s: the exporter ends; %s", r.out.name, r.missing())
 	}
 	if err == nil && r.config.Summary {
@@ -113,41 +109,22 @@ func (r *reporter) shutdown(ctx context.Context) error {
 	return err
 }
 
-// takeLastTurn ends the exporter, and takes the turn. It reports whether a request had the turn
-// until ctx was done.
-func (r *reporter) takeLastTurn(ctx context.Context) (late bool) {
-	defer r.end(errEnded)
-	select {
-	case r.turn <- struct{}{}:
-		return false
-	default:
-	}
-	select {
-	case r.turn <- struct{}{}:
-		return false
-	case <-ctx.Done():
-	}
-	r.end(errEnded) // the request waits no longer
-	r.turn <- struct{}{}
-	return true
-}
-
 // missing returns what may be missing where the reader does not read.
 func (r *reporter) missing() string {
-	text := r.given.String()
+	text := r.unwritten.String()
 	if r.config.Summary {
 		text += " and the summary"
 	}
 	return text + " may be missing, besides what the reader has not read before"
 }
 
-// flush writes what is left of the finding that was written last.
+// flush writes the rest of the last finding.
 func (r *reporter) flush(ctx context.Context) error {
 	if err := r.out.flush(ctx); err != nil {
 		return err
 	}
 	if r.begun != nil {
-		r.given.done(r.begun)
+		r.unwritten.done(r.begun)
 		r.begun = nil
 	}
 	return nil
@@ -161,7 +138,7 @@ func (r *reporter) logs(ctx context.Context, ld plog.Logs) error {
 	ended := context.AfterFunc(r.ends, func() { cancel(errEnded) })
 	defer ended()
 	findings, foreign := findingsOf(ld)
-	r.given.add(findings)
+	r.unwritten.add(findings)
 	if err := r.await(ctx); err != nil {
 		return err
 	}
@@ -175,7 +152,7 @@ func (r *reporter) logs(ctx context.Context, ld plog.Logs) error {
 		if err := r.finding(ctx, &findings[i]); err != nil {
 			return err
 		}
-		r.given.done(&findings[i])
+		r.unwritten.done(&findings[i])
 	}
 	if foreign > 0 {
 		r.meter.ExporterReportForeignRecords.Add(ctx, foreign)

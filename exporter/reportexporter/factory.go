@@ -44,27 +44,30 @@ type factory struct {
 }
 
 func (f *factory) logs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
-	c := cfg.(*Config)
-	r, err := newReporter(c, set.TelemetrySettings, f.sink(set.ID))
+	r, err := newReporter(cfg.(*Config), set.TelemetrySettings, f.sink(set.ID))
 	if err != nil {
 		return nil, err
 	}
+	return r.exporter(ctx, set)
+}
+
+func (r *reporter) exporter(ctx context.Context, set exporter.Settings) (exporter.Logs, error) {
 	options := []exporterhelper.Option{
 		exporterhelper.WithStart(r.start), exporterhelper.WithShutdown(r.shutdown),
 		// Text is written at once, or waits for the disk or its reader.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{}),
 	}
 	if r.sink == nil { // which does not block
-		options = append(options, exporterhelper.WithQueue(c.Queue), exporterhelper.WithRetry(c.Retry))
+		options = append(options, exporterhelper.WithQueue(r.config.Queue), exporterhelper.WithRetry(r.config.Retry))
 	}
-	logs, err := exporterhelper.NewLogs(ctx, set, cfg, r.logs, options...)
+	logs, err := exporterhelper.NewLogs(ctx, set, r.config, r.logs, options...)
 	if err != nil {
 		return nil, err
 	}
 	return &ending{Logs: logs, reporter: r}, nil
 }
 
-// ending is an exporter whose end is bounded, though a reader that does not read holds up its queue.
+// ending is an exporter that ends in time, though its reader does not read.
 type ending struct {
 	exporter.Logs
 	reporter *reporter

@@ -28,8 +28,7 @@ func queued(path string) func(c *Config) {
 	}
 }
 
-// While the reader does not read, findings wait in the queue, and the sender goes on with other exporters. The
-// end reports those that are missing.
+// A sender does not wait for a reader that does not read. The end reports how many findings are missing.
 func TestExporter_FifoWithoutReader_SenderDoesNotWait(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))

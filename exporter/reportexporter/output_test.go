@@ -13,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
 )
 
 // disk takes so many bytes, and fails from then on.
@@ -38,6 +40,7 @@ func reporterTo(t *testing.T, w io.Writer) *reporter {
 	t.Helper()
 	c := newDefaultConfig()
 	c.Format = formatLine
+	c.Queue, c.Retry.Enabled = configoptional.None[exporterhelper.QueueBatchConfig](), false
 	r, err := newReporter(c, nop().TelemetrySettings, nil)
 	require.NoError(t, err)
 	r.out = &output{name: "f.txt", to: w, turn: make(chan struct{}, 1)}

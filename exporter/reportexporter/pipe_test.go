@@ -31,9 +31,9 @@ func TestOpenOutput_ReaderOfStdoutHasGone_Refused(t *testing.T) {
 	require.NoError(t, reader.Close())
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOpenOutput_ReaderOfStdoutHasGone_Refused$")
 	cmd.Env = append(os.Environ(), "LOCKSTEP_TEST_PIPE=1")
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = writer, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = writer, &output
 	_ = cmd.Run() // the test cannot print that it passed
 	require.NoError(t, writer.Close())
-	assert.Contains(t, said.String(), answer)
+	assert.Contains(t, output.String(), answer)
 }

@@ -309,20 +309,12 @@ func TestLeave_EngineIsBusy_FurtherOutputsEndSoon(t *testing.T) {
 func TestLeave_OneIsRefusedForNow_OthersAreSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		var got []string
-		next, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
-			if text := textOf(ld); strings.Contains(text, "c1") || strings.Contains(text, "g1") {
-				return assert.AnError
-			}
-			got = append(got, textOf(ld))
-			return nil
-		})
-		require.NoError(t, err)
+		next := newPicky(t, 0, assert.AnError, "c1", "g1")
 		r.Flush = func(time.Time) Output { return findings("a1 b1 c1 d1 e1 f1 g1 h1") }
 		r.logsToLogs(next)
 		r.begin()
 		require.ErrorContains(t, r.instances[0].Shutdown(t.Context()), "2 are lost")
-		assert.ElementsMatch(t, []string{"a1", "b1", "d1", "e1", "f1", "h1"}, words(got))
+		assert.ElementsMatch(t, []string{"a1", "b1", "d1", "e1", "f1", "h1"}, words(next.got))
 		assert.Equal(t, int64(2), r.counts.EventsLost.Load())
 		assert.Equal(t, int64(8+(8+4+4+2+1)+(5+3+2+1)), r.counts.EventsRefused.Load(), "as they were flushed; abcdefgh abcd cdef cd c; defgh fgh gh g")
 	})

@@ -5,20 +5,15 @@ package hub
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/config/configretry"
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
-	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
 const (
@@ -58,21 +53,16 @@ type outbox struct {
 	pieces  pieces
 	order   []entry // of the call under way, as they waited
 
-	tried    uint64        // every entry up to this was sent or refused
-	resting  bool          // entries were refused, and are sent again later
-	warned   bool          // the log has that
-	dropped  int           // entries since the log had it
-	why      error         // of the last
-	reported time.Time     // when the log had it
-	due      *time.Timer   // until the log has the next; nil: none waits
-	began    time.Time     // when the call under way began
-	late     *time.Timer   // until the call under way takes long
-	slow     bool          // the log has that the next component does not return
-	changed  chan struct{} // closed when a call is over
+	noted   outboxLog
+	tried   uint64        // every entry up to this was sent or refused
+	resting bool          // entries were refused, and are sent again later
+	began   time.Time     // when the call under way began
+	changed chan struct{} // closed when a call is over
 }
 
 func newOutbox(o *output, send sender) *outbox {
 	b := &outbox{output: o, send: send, changed: make(chan struct{}), ends: make(chan struct{}), pieces: newPieces()}
+	b.noted = outboxLog{log: o.log, lock: &b.mu}
 	b.end = sync.OnceFunc(func() { close(b.ends) })
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.pending = bounded.NewMap(bounded.MapConfig[place, entry]{Entries: maxEntries, Bytes: maxEntryBytes, Size: entryBytes})
@@ -223,20 +213,10 @@ func (b *outbox) batch() []entry {
 	}
 	b.order = slices.Clone(batch)
 	if len(batch) > 0 {
-		b.late = time.AfterFunc(deliver.Patience, b.warnLate)
+		b.noted.begin(b.pending.Len())
 	}
 	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
 	return batch
-}
-
-// warnLate logs that the next component does not return.
-func (b *outbox) warnLate() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.slow && !b.stopping() && time.Since(b.began) >= deliver.Patience {
-		b.slow = true
-		b.log.Warn("The next component does not return; events wait for it", zap.Int("events", b.pending.Len()), zap.Duration("after", deliver.Patience))
-	}
 }
 
 func (b *outbox) retry(batch *[]entry) deliver.Retry {
@@ -246,274 +226,9 @@ func (b *outbox) retry(batch *[]entry) deliver.Retry {
 	}
 }
 
-// refusedForNow notes that a batch is to be sent again, behind the entries that were not tried yet.
-func (b *outbox) refusedForNow(batch []entry, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	rest := b.taken(batch, err)
-	b.pieces.wait(len(batch))
-	b.again.Add(int64(len(rest)))
-	b.resting = true
-	if !b.warned && !b.stopping() {
-		b.warned = true
-		b.log.Warn("The next component refuses events; they are sent again until it takes them", zap.Int("events", len(rest)), zap.Error(err))
-	}
-	b.merge(lastFresh(batch))
-	for _, e := range b.order { // as they waited: else the same entries would be in each smaller call
-		if kept, ok := b.pending.Get(place{key: e.key}); ok {
-			b.pending.Delete(place{key: e.key})
-			b.pending.Set(place{key: e.key}, kept)
-		}
-	}
-	b.attempted(batch)
-}
-
-// over notes what came of a batch: what the end interrupts stays. An entry that is refused for good alone is lost.
-func (b *outbox) over(batch []entry, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.resting = false
-	defer b.attempted(batch)
-	switch {
-	case err == nil:
-		if b.warned {
-			b.log.Info("The next component takes events again")
-		}
-		b.warned = false
-		b.took(batch)
-	case deliver.IsPermanent(err):
-		b.divide(batch, err)
-	}
-}
-
-// took removes a batch that was taken.
-func (b *outbox) took(batch []entry) {
-	b.pieces.took(len(batch))
-	b.arrived(batch)
-}
-
-// divide has what was refused for good of a batch sent in smaller ones.
-func (b *outbox) divide(batch []entry, err error) {
-	rest := b.taken(batch, err)
-	b.again.Add(int64(len(rest)))
-	if b.pieces.divide(len(rest)); len(rest) == 1 {
-		b.drop(rest, err)
-	}
-}
-
-// drop loses entries that are refused for good.
-func (b *outbox) drop(entries []entry, err error) {
-	b.remove(entries)
-	b.lost.Add(int64(len(entries)))
-	b.dropped += len(entries)
-	b.why = err
-	switch wait := deliver.RepeatEvery - time.Since(b.reported); {
-	case b.due != nil:
-	case wait <= 0:
-		b.report()
-	default:
-		b.due = time.AfterFunc(wait, func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.report()
-		})
-	}
-}
-
-// report logs how many entries were refused for good since the last report.
-func (b *outbox) report() {
-	if b.due != nil {
-		b.due.Stop()
-		b.due = nil
-	}
-	if b.dropped > 0 {
-		b.log.Error("The next component refused events for good", zap.Int("events", b.dropped), zap.Error(b.why))
-		b.dropped, b.reported = 0, time.Now()
-	}
-}
-
-// taken removes what the next component took of a batch that it refused in part, and returns the rest.
-func (b *outbox) taken(batch []entry, err error) (rest []entry) {
-	ld, ok := deliver.RefusedLogs(err, len(batch))
-	if !ok {
-		return batch
-	}
-	refused, others := refusedIn(ld)
-	known := map[revision]bool{}
-	var gone []entry
-	for _, e := range batch {
-		switch f := e.finding; {
-		case f == nil: // of other events it is unknown which were taken
-			rest = append(rest, e)
-		case refused[revision{f.ID, f.Revision}]:
-			rest = append(rest, e)
-			known[revision{f.ID, f.Revision}] = true
-		default:
-			gone = append(gone, e)
-		}
-	}
-	if len(known) < len(refused) || others > 0 && len(gone) > 0 {
-		return batch // a component between may have changed them
-	}
-	b.arrived(gone)
-	return rest
-}
-
-// refusedIn returns the findings among records, and how many others there are.
-func refusedIn(ld plog.Logs) (refused map[revision]bool, others int) {
-	refused = map[revision]bool{}
-	for _, rl := range ld.ResourceLogs().All() {
-		for _, sl := range rl.ScopeLogs().All() {
-			for _, lr := range sl.LogRecords().All() {
-				if f, ok := otelmap.LogToFinding(lr, nil); ok {
-					refused[revision{f.ID, f.Revision}] = true
-				} else {
-					others++
-				}
-			}
-		}
-	}
-	return refused, others
-}
-
-type revision struct {
-	id string
-	n  int64
-}
-
-// arrived drops what was taken, and what it replaces: a revision that was refused while a newer one waited.
-func (b *outbox) arrived(batch []entry) {
-	for _, e := range batch {
-		if kept, ok := b.pending.Get(place{key: e.key}); ok && kept.seq < e.seq {
-			b.pending.Delete(place{key: e.key})
-		}
-	}
-	b.remove(batch)
-}
-
-// remove drops entries.
-func (b *outbox) remove(batch []entry) {
-	for _, e := range batch {
-		b.pending.Delete(place{e.key, e.seq})
-		if kept, ok := b.pending.Get(place{key: e.key}); ok && kept.seq == e.seq { // also where it was not then
-			b.pending.Delete(place{key: e.key})
-		}
-	}
-	b.merge(lastFresh(batch)) // none of those before is fresh
-}
-
-// lastOf returns the greatest number of entries.
-func lastOf(batch []entry) (last uint64) {
-	for _, e := range batch {
-		last = max(last, e.seq)
-	}
-	return last
-}
-
-// lastFresh returns the greatest number of entries that were not kept as the newest of their key. Such entries
-// are sent in the order of their numbers; a kept one stays at its place when it gets a newer revision.
-func lastFresh(batch []entry) (last uint64) {
-	for _, e := range batch {
-		if !e.kept {
-			last = max(last, e.seq)
-		}
-	}
-	return last
-}
-
-func (b *outbox) attempted(batch []entry) {
-	b.order = nil
-	b.late.Stop()
-	b.slow = b.slow && time.Since(b.began) >= deliver.Patience
-	last := lastOf(batch)
-	if len(b.fresh) > 0 {
-		last = min(last, b.fresh[0].seq-1)
-	}
-	b.tried = max(b.tried, last)
-	b.wake()
-}
-
-func (b *outbox) wake() {
-	close(b.changed)
-	b.changed = make(chan struct{})
-}
-
 // refuses reports whether entries wait, or were lost at the end though another try might have delivered them.
 func (b *outbox) refuses() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.pending.Len() > 0 || b.unsent
-}
-
-// stop sends what is left once more, until last is done. What is refused then is lost.
-func (b *outbox) stop(last context.Context) error {
-	done := context.AfterFunc(last, b.cancel)
-	defer done()
-	b.end()
-	b.join()
-	b.pieces.end()
-	lost, why := 0, error(nil)
-	for batch := b.batch(); len(batch) > 0 && last.Err() == nil; batch = b.batch() {
-		err := b.send(last, deliver.Retry{Once: true, Whole: true}, func() []entry { return batch })
-		if why == nil {
-			why = err
-		}
-		if errors.Is(err, deliver.ErrClosed) { // it is stuck, and is not called again
-			break
-		}
-		lost += b.last(batch, err)
-	}
-	if lost += b.close(); lost > 0 {
-		b.lost.Add(int64(lost))
-		return fmt.Errorf("deliver the last events: %d are lost: %w", lost, cmp.Or(why, context.Cause(last)))
-	}
-	return nil
-}
-
-// last notes what came of one of the last batches, and returns how many entries are lost with it.
-func (b *outbox) last(batch []entry, err error) (lost int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err == nil {
-		b.took(batch)
-		return 0
-	}
-	rest := b.taken(batch, err)
-	b.again.Add(int64(len(rest)))
-	if b.pieces.last(len(rest), deliver.IsPermanent(err)) {
-		return 0
-	}
-	b.unsent = b.unsent || !deliver.IsPermanent(err)
-	b.remove(batch)
-	return len(rest)
-}
-
-// join waits for the goroutine that sends; the gate ends its call.
-func (b *outbox) join() {
-	for {
-		b.mu.Lock()
-		running, changed := b.running, b.changed
-		b.mu.Unlock()
-		if !running {
-			return
-		}
-		<-changed
-	}
-}
-
-// close drops what is left, and returns how many entries that are.
-func (b *outbox) close() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	left := b.pending.Len()
-	b.unsent = b.unsent || left > 0
-	b.pending.Clear()
-	b.fresh = nil
-	if b.late != nil {
-		b.late.Stop()
-	}
-	b.cancel()
-	b.report()
-	return left
 }

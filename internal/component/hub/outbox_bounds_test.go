@@ -5,14 +5,12 @@ package hub
 import (
 	"context"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver/delivertest"
@@ -175,21 +173,13 @@ func TestFindings_OneIsRefusedWithItsCall_OthersAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.conclude = findings
-		var got []string
-		next, err := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
-			if strings.Contains(textOf(ld), "c1") {
-				return assert.AnError
-			}
-			got = append(got, textOf(ld))
-			return nil
-		})
-		require.NoError(t, err)
+		next := newPicky(t, 0, assert.AnError, "c1")
 		r.logsToLogs(next)
 		r.begin()
 		r.mustSend("a1 b1 c1 d1 e1 f1 g1 h1")
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		assert.ElementsMatch(t, []string{"a1", "b1", "d1", "e1", "f1", "g1", "h1"}, words(got))
+		assert.ElementsMatch(t, []string{"a1", "b1", "d1", "e1", "f1", "g1", "h1"}, words(next.got))
 		require.ErrorContains(t, r.instances[0].Shutdown(t.Context()), "1 are lost")
 	})
 }

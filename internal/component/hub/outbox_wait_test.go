@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.uber.org/zap"
 
@@ -212,5 +213,38 @@ func TestOutput_Refused_LogHasItsSignal(t *testing.T) {
 			assert.Equal(t, "traces", l.ContextMap()["signal"], l.Message)
 		}
 		r.stop()
+	})
+}
+
+// Each time of refusals is logged, with its end.
+func TestFindings_RefusedForAWhileTwice_EachIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := &refusing{}
+		r := findingsRig(t, refuse.answer)
+		for range 2 {
+			refuse.on.Store(true)
+			r.mustSend("a1")
+			time.Sleep(time.Minute)
+			refuse.on.Store(false)
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		assert.Equal(t, 2, r.log.FilterMessageSnippet("they are sent again until it takes them").Len())
+		assert.Equal(t, 2, r.log.FilterMessage("The next component takes events again").Len())
+		r.stop()
+	})
+}
+
+// The end logs the losses that the log did not have yet.
+func TestFindings_RefusedForGoodBeforeTheEnd_AllAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := findingsRig(t, delivertest.Refuses(1<<60, consumererror.NewPermanent(assert.AnError)))
+		r.sendEach("a1 b1 c1")
+		r.stop()
+		logged := int64(0)
+		for _, l := range r.log.FilterMessage("The next component refused events for good").All() {
+			logged += l.ContextMap()["events"].(int64)
+		}
+		assert.Equal(t, int64(3), logged)
 	})
 }

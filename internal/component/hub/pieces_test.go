@@ -147,7 +147,12 @@ func TestFindings_CallIsLargerThanTheQueue_IsDivided(t *testing.T) {
 					}
 					return Output{}
 				}
-				r.logsToLogs(next)
+				slowly, err := consumer.NewLogs(func(ctx context.Context, ld plog.Logs) error {
+					defer time.Sleep(time.Millisecond) // the queue is empty then
+					return next.ConsumeLogs(ctx, ld)
+				})
+				require.NoError(t, err)
+				r.logsToLogs(slowly)
 				r.begin()
 				if !atTheEnd {
 					r.mustSend("all")

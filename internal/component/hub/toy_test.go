@@ -280,3 +280,29 @@ func valuesOf(next *delivertest.Next) (values []int64) {
 	}
 	return values
 }
+
+// picky is a next component of logs that refuses calls with one of some findings, and keeps what it takes.
+type picky struct {
+	consumer.Logs
+	got []string
+}
+
+// newPicky returns a next component that takes so long for each call.
+func newPicky(tb testing.TB, takes time.Duration, err error, refused ...string) *picky {
+	tb.Helper()
+	p := &picky{}
+	next, made := consumer.NewLogs(func(_ context.Context, ld plog.Logs) error {
+		time.Sleep(takes)
+		text := textOf(ld)
+		for _, r := range refused {
+			if strings.Contains(text, r) {
+				return err
+			}
+		}
+		p.got = append(p.got, text)
+		return nil
+	})
+	require.NoError(tb, made)
+	p.Logs = next
+	return p
+}
