@@ -59,8 +59,10 @@ func pointToPoint(k RendezvousKey, r *Rank, op *Op) (RendezvousKey, bool) {
 
 // Bytes returns the key's wire form: its parts in the order of the struct, each
 // behind a 0x00, absent parts empty.
-func (k RendezvousKey) Bytes() []byte {
-	b := make([]byte, 0, 96)
+func (k RendezvousKey) Bytes() []byte { return k.Append(make([]byte, 0, 96)) }
+
+// Append appends the wire form to b.
+func (k RendezvousKey) Append(b []byte) []byte {
 	for _, s := range []string{k.Incarnation, k.Comm, string(k.Scope), k.Name} {
 		b = append(append(b, s...), separator)
 	}

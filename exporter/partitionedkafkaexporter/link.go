@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package partitionedkafkaexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/lockstep-otel/lockstep/internal/component/kafka"
+)
+
+// errEnded is why nothing is sent through a link any more.
+var errEnded = errors.New("the producer has ended")
+
+// idTries is how often the brokers are asked for the id of a producer: they take some seconds to load it after a
+// start, and what takes longer is for the sending queue.
+const idTries = 5
+
+// link is one producer, with its connections. It is idempotent: what it sends again after an error is written
+// once. What is sent again through another link may be written twice.
+type link struct {
+	client sarama.Client
+	async  sarama.AsyncProducer
+	dialer *kafka.Dialer
+
+	stop    chan struct{} // closed: nothing new is sent, and nothing waits
+	ended   chan struct{} // closed: the producer has ended
+	closing sync.Once
+	senders sync.WaitGroup
+
+	mu      sync.Mutex // of stopped, and of what begins with senders
+	stopped bool       // stop is closed
+}
+
+// newLink connects, and asks the brokers for the id of an idempotent producer.
+func newLink(ctx context.Context, c *Config, topic string, limit int, meters *kafka.Meters) (*link, error) {
+	l := &link{dialer: kafka.NewDialer(c.DialTimeout), stop: make(chan struct{}), ended: make(chan struct{})}
+	inTime := context.AfterFunc(ctx, l.abort)
+	if err := l.connect(ctx, c, topic, limit, meters); err != nil {
+		inTime()
+		return nil, err
+	}
+	go l.answers()
+	if !inTime() {
+		l.close()
+		return nil, fmt.Errorf("connect to the brokers %v: %w", c.Brokers, context.Cause(ctx))
+	}
+	return l, nil
+}
+
+func (l *link) connect(ctx context.Context, c *Config, topic string, limit int, meters *kafka.Meters) error {
+	s, err := c.ClientConfig.Sarama(ctx, l.dialer, meters)
+	if err != nil {
+		return err //nolint:wrapcheck // says what it is
+	}
+	c.Producer.sarama(s, limit, l.backoff)
+	s.Metadata.Retry.BackoffFunc = l.backoff
+	s.Producer.Transaction.Retry.Max, s.Producer.Transaction.Retry.BackoffFunc = idTries, l.backoff
+	if l.client, err = sarama.NewClient(c.Brokers, s); err != nil {
+		return fmt.Errorf("prepare a client of the brokers %v: %w", c.Brokers, err)
+	}
+	switch err = l.client.RefreshMetadata(topic); {
+	case errors.Is(err, sarama.ErrUnknownTopicOrPartition):
+		err = fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
+	case err != nil:
+		err = fmt.Errorf("connect to the brokers %v: %w", c.Brokers, kafka.Explain(err))
+	default:
+		if l.async, err = sarama.NewAsyncProducerFromClient(l.client); err != nil {
+			err = fmt.Errorf("get the id of a producer from the brokers %v: %w", c.Brokers, kafka.Explain(err))
+		}
+	}
+	if err != nil {
+		_ = l.client.Close() // after the error that counts
+	}
+	return err
+}
+
+// backoff is how long the client waits before it tries again: from 0.1 s to 2 s, and not at all at the end.
+func (l *link) backoff(retries, _ int) time.Duration {
+	const first, most = 100 * time.Millisecond, 2 * time.Second
+	select {
+	case <-l.stop:
+		return 0
+	default:
+		return min(most, first<<min(retries, 10))
+	}
+}
+
+// partitions returns how many partitions a topic has.
+func (l *link) partitions(topic string) (int32, error) {
+	all, err := l.client.Partitions(topic)
+	if err == nil && len(all) == 0 {
+		err = sarama.ErrUnknownTopicOrPartition
+	}
+	if err != nil {
+		return 0, fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
+	}
+	return int32(len(all)), nil
+}
+
+// call is the answers to the messages of one send.
+type call struct {
+	mu     sync.Mutex
+	left   int
+	errs   []error // of each message; nil: acknowledged
+	closed bool
+	done   chan struct{}
+}
+
+// slot is one message of a call.
+type slot struct {
+	call *call
+	at   int
+}
+
+func (s slot) answer(err error) {
+	s.call.mu.Lock()
+	defer s.call.mu.Unlock()
+	if s.call.closed {
+		return
+	}
+	s.call.errs[s.at] = err
+	if s.call.left--; s.call.left == 0 {
+		close(s.call.done)
+	}
+}
+
+// send sends messages, and returns the error of each: nil where all replicas have it. It gives the link up when
+// ctx is done: what is not answered until then may be written nevertheless.
+func (l *link) send(ctx context.Context, messages []*sarama.ProducerMessage) []error {
+	c := &call{left: len(messages), errs: make([]error, len(messages)), done: make(chan struct{})}
+	for i := range c.errs {
+		c.errs[i] = errEnded
+	}
+	if l.begin() {
+		l.push(ctx, c, messages)
+		l.senders.Done()
+	}
+	select {
+	case <-c.done:
+	case <-l.stop:
+	case <-ctx.Done():
+		l.giveUp()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if ctx.Err() != nil {
+		for i, err := range c.errs {
+			if errors.Is(err, errEnded) {
+				c.errs[i] = fmt.Errorf("wait for the brokers: %w", context.Cause(ctx))
+			}
+		}
+	}
+	return c.errs
+}
+
+func (l *link) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		return false
+	}
+	l.senders.Add(1)
+	return true
+}
+
+func (l *link) push(ctx context.Context, c *call, messages []*sarama.ProducerMessage) {
+	for i, m := range messages {
+		m.Metadata = slot{c, i}
+		select {
+		case l.async.Input() <- m:
+		case <-l.stop:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// answers gives each answer to the call of its message, until the producer has ended.
+func (l *link) answers() {
+	defer close(l.ended)
+	var both sync.WaitGroup
+	both.Go(func() {
+		for m := range l.async.Successes() {
+			m.Metadata.(slot).answer(nil)
+		}
+	})
+	both.Go(func() {
+		for e := range l.async.Errors() {
+			e.Msg.Metadata.(slot).answer(e.Err)
+		}
+	})
+	both.Wait()
+	_ = l.client.Close() // ends the connections, of which nothing is left to know
+}
+
+// giveUp ends the link at once, and does not wait for it.
+func (l *link) giveUp() {
+	l.abort()
+	l.close()
+}
+
+// abort ends all connections, and makes whatever waits for them return.
+func (l *link) abort() {
+	l.dialer.End()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.stopped {
+		l.stopped = true
+		close(l.stop)
+	}
+}
+
+// close ends the link once what is under way was answered, and does not wait for it.
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.stopped {
+		l.stopped = true
+		close(l.stop)
+	}
+	l.closing.Do(func() {
+		go func() {
+			l.senders.Wait() // a closed producer panics at a message
+			l.async.AsyncClose()
+		}()
+	})
+}
