@@ -5,6 +5,7 @@
 #
 #   parts.sh tool PACKAGE        a Go program of tools/go.mod
 #   parts.sh jaeger              Jaeger, of e2e/jaeger/go.mod
+#   parts.sh kafka               the jars of a Kafka broker, of e2e/kafka/pom.xml
 #   parts.sh venv REQUIREMENT... a Python environment
 #   parts.sh cupti WHEEL...      NVIDIA's libraries as their packages have them, a folder a version;
 #                                they load without a driver and a GPU
@@ -22,6 +23,9 @@ jaeger)
 	cd e2e/jaeger
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$OUT" github.com/jaegertracing/jaeger/cmd/jaeger
 	;;
+kafka)
+	mvn --quiet --batch-mode -f e2e/kafka/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$OUT"
+	;;
 venv)
 	python3 -m venv "$OUT"
 	"$OUT/bin/pip" install --quiet --no-cache-dir "$@"
@@ -35,7 +39,7 @@ cupti)
 	done
 	;;
 *)
-	echo "make part: got $part; want tool, jaeger, venv or cupti" >&2
+	echo "make part: got $part; want tool, jaeger, kafka, venv or cupti" >&2
 	exit 2
 	;;
 esac

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lockstep-otel/lockstep/internal/tier"
+)
+
+const (
+	operationsTopic = "lockstep-operations"
+	eventsTopic     = "lockstep-events"
+)
+
+// kafkaAgent is an agent that writes to Kafka.
+type kafkaAgent struct {
+	*killable
+	state string // its directory
+	url   string // of spans over HTTP
+}
+
+// newKafkaAgent returns an agent of agent-kafka.yaml with additions to it, which is not started.
+func newKafkaAgent(t *testing.T, broker, overlay string) *kafkaAgent {
+	t.Helper()
+	ports := freePorts(t, 4)
+	dir := t.TempDir()
+	args := []string{}
+	if overlay != "" {
+		args = append(args, "--config", "yaml:"+overlay)
+	}
+	k := newKillable(t, "otelcol-lockstep-agent", "agent-kafka.yaml", ports[0], ports[1], map[string]string{
+		"LOCKSTEP_OTLP_GRPC_ENDPOINT": ports[2], "LOCKSTEP_OTLP_HTTP_ENDPOINT": ports[3], "LOCKSTEP_KAFKA_BROKERS": broker,
+		"LOCKSTEP_DIR": ringDirectory(t), "LOCKSTEP_TRACES": t.TempDir(), "LOCKSTEP_DUMPS": t.TempDir(), "LOCKSTEP_STATE": dir,
+	}, args...)
+	return &kafkaAgent{killable: k, state: dir, url: "http://" + ports[3] + "/v1/traces"}
+}
+
+// spansIn returns how often each span of the load is in a topic, by number.
+func spansIn(t *testing.T, k *kafka, topic string) map[int]int {
+	t.Helper()
+	spans := map[int]int{}
+	for _, m := range k.records(t, topic) {
+		for _, span := range spansOfRecord(t, m) {
+			id := span.SpanID()
+			n, err := strconv.ParseInt(id.String(), 16, 64)
+			require.NoError(t, err)
+			spans[int(n-1)]++
+		}
+	}
+	return spans
+}
+
+func spansOfRecord(t *testing.T, m *sarama.ConsumerMessage) (spans []ptrace.Span) {
+	t.Helper()
+	td, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(m.Value)
+	require.NoError(t, err)
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				spans = append(spans, s)
+			}
+		}
+	}
+	return spans
+}
+
+// missingIn returns how many of n spans of the load a topic lacks, and how often one is there again.
+func missingOf(n int, spans map[int]int) (missing, twice int) {
+	for i := range n {
+		if spans[i] == 0 {
+			missing++
+		}
+	}
+	for _, times := range spans {
+		twice += times - 1
+	}
+	return missing, twice
+}
+
+// drained waits until all spans of the load that were acknowledged are in the topic.
+func drained(t *testing.T, k *kafka, l *spanLoad, needs ...*process) (twice int) {
+	t.Helper()
+	eventually(t, 2*readyLimit, func() error {
+		missing, again := missingOf(l.acknowledged(), spansIn(t, k, operationsTopic))
+		if twice = again; missing > 0 {
+			return fmt.Errorf("find the spans of the load in Kafka: %d of %d are missing", missing, l.acknowledged())
+		}
+		return nil
+	}, needs...)
+	return twice
+}
+
+// A request of 5 MB goes through a topic that takes records of 1 MB, in pieces, whole.
+func TestKafka_BatchAboveTheBrokersLimit_IsDeliveredWhole(t *testing.T) {
+	t.Parallel()
+	k := startKafka(t, false, nil)
+	k.topic(t, operationsTopic, 2, map[string]string{"max.message.bytes": "1000000"})
+	k.topic(t, eventsTopic, 2, nil)
+	// Without batches of ours, the exporter gets the request as it is. Without compression, a record has its size.
+	agent := newKafkaAgent(t, k.plain, `{
+receivers: {otlp: {protocols: {http: {max_request_body_size: 30000000}}}},
+exporters: {partitioned_kafka: {producer: {compression: none}, sending_queue: {batch: {min_size: 0, max_size: 0}}}}}`)
+	agent.start(t)
+	agent.ready(t)
+	const spans, text = 5000, 1000
+	body := spansWithText(spans, text)
+	require.True(t, accepted(t.Context(), http.DefaultClient, agent.url, body))
+	eventually(t, readyLimit, func() error {
+		missing, twice := missingOf(spans, spansIn(t, k, operationsTopic))
+		if missing > 0 || twice > 0 {
+			return fmt.Errorf("find %d spans: %d are missing, %d are there twice", spans, missing, twice)
+		}
+		return nil
+	}, agent.process, k.process)
+	total := 0
+	for _, m := range k.records(t, operationsTopic) {
+		assert.LessOrEqual(t, len(m.Value), 1_000_000)
+		total += len(m.Value)
+	}
+	assert.Greater(t, total, 5_000_000)
+	assert.Zero(t, agent.end(t))
+}
+
+// spansWithText returns a request of numbered spans of one trace, each with a text.
+func spansWithText(n, text int) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"resourceSpans":[{"scopeSpans":[{"spans":[`)
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"traceId":"%032x","spanId":"%016x","name":"s","startTimeUnixNano":"1","endTimeUnixNano":"2","attributes":[{"key":"t","value":{"stringValue":%q}}]}`,
+			i/50+1, i+1, strings.Repeat("x", text))
+	}
+	b.WriteString(`]}]}]}`)
+	return b.Bytes()
+}
+
+// While the broker is away the agent's memory stays flat, and its queue on disk below its limit. All is delivered
+// afterwards. LOCKSTEP_OUTAGE sets for how many seconds, 300 in the full tier.
+func TestKafka_BrokerGone_QueueHoldsAndMemoryIsFlat(t *testing.T) {
+	t.Parallel()
+	outage := time.Duration(environmentNumber(t, "LOCKSTEP_OUTAGE", tier.N(t, 20, 300))) * time.Second
+	k := startKafka(t, false, nil)
+	k.topic(t, operationsTopic, 8, nil)
+	k.topic(t, eventsTopic, 2, nil)
+	agent := newKafkaAgent(t, k.plain, "")
+	agent.start(t)
+	agent.ready(t)
+	load := startLoad(t, agent.url)
+	eventually(t, readyLimit, func() error { return atLeast(len(spansIn(t, k, operationsTopic)), 100) }, agent.process, k.process)
+	k.kill(t)
+	var early, late, disk int64
+	for began := time.Now(); time.Since(began) < outage; time.Sleep(250 * time.Millisecond) {
+		rss := residentBytes(t, agent.cmd.Process.Pid)
+		if time.Since(began) < outage/2 {
+			early = max(early, rss)
+		} else {
+			late = max(late, rss)
+		}
+		disk = max(disk, bytesBelow(t, agent.state))
+	}
+	k.start(t)
+	k.ready(t)
+	load.stop()
+	twice := drained(t, k, load, agent.process, k.process)
+	t.Logf("outage %v: %d spans produced, all delivered, %d twice; RSS %d MB in the first half, %d MB in the second; queue on disk %d MB",
+		outage, load.acknowledged(), twice, early>>20, late>>20, disk>>20)
+	assert.LessOrEqual(t, float64(late), 1.1*float64(early)+16<<20, "memory grows")
+	assert.LessOrEqual(t, disk, int64(512<<20), "file_storage::max_size")
+	assert.Zero(t, agent.meter.total("otelcol_exporter_enqueue_failed_spans"))
+	assert.Zero(t, agent.end(t))
+}
+
+func atLeast(got, want int) error {
+	if got < want {
+		return fmt.Errorf("count: got %d; want %d at least", got, want)
+	}
+	return nil
+}
+
+// residentBytes returns the memory that a process has.
+func residentBytes(t *testing.T, pid int) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	require.NoError(t, err)
+	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	require.NoError(t, err)
+	return pages * int64(os.Getpagesize())
+}
+
+func bytesBelow(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	}))
+	return n
+}
+
+// An agent and the broker are killed at random moments under constant load. What the agent has acknowledged is
+// in Kafka. LOCKSTEP_KILLS sets how often, LOCKSTEP_SEED repeats the moments.
+func TestKafka_AgentAndBrokerKilled_NothingIsLost(t *testing.T) {
+	t.Parallel()
+	kills := environmentNumber(t, "LOCKSTEP_KILLS", tier.N(t, 3, 30))
+	seed := environmentNumber(t, "LOCKSTEP_SEED", int(time.Now().UnixNano()))
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	k := startKafka(t, false, nil)
+	k.topic(t, operationsTopic, 8, nil)
+	k.topic(t, eventsTopic, 2, nil)
+	agent := newKafkaAgent(t, k.plain, "")
+	agent.start(t)
+	agent.ready(t)
+	load := startLoad(t, agent.url)
+	brokerKills := 0
+	for i := range kills {
+		time.Sleep(time.Duration(random.Int64N(int64(4 * time.Second))))
+		if i%2 == 0 {
+			k.kill(t)
+			brokerKills++
+			time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
+			k.start(t)
+			k.ready(t)
+			continue
+		}
+		agent.kill(t)
+		agent.start(t)
+	}
+	agent.ready(t)
+	load.stop()
+	twice := drained(t, k, load, agent.process, k.process)
+	t.Logf("seed %d; SIGKILLs: agent %d, broker %d; spans: produced %d, delivered all, duplicated %d, reported lost %d, silently lost 0; records returned to the queue %d, producers %d",
+		seed, agent.kills, brokerKills, load.acknowledged(), twice, agent.meter.total("otelcol_exporter_send_failed_spans"),
+		agent.meter.total("otelcol_exporter_partitioned_kafka_records"), agent.meter.total("otelcol_exporter_partitioned_kafka_producers"))
+	assert.Zero(t, agent.meter.total("otelcol_extension_queue_storage_requests_lost"))
+	assert.Zero(t, agent.end(t))
+}
+
+// send sends one span until the agent takes it.
+func sendOne(t *testing.T, agent *kafkaAgent, first int) {
+	t.Helper()
+	eventually(t, readyLimit, func() error {
+		if !accepted(context.Background(), http.DefaultClient, agent.url, spansFrom(first)) {
+			return fmt.Errorf("send spans to %s: refused", agent.url)
+		}
+		return nil
+	}, agent.process)
+}
