@@ -36,12 +36,12 @@ type kafkaAgent struct {
 }
 
 // newKafkaAgent returns an agent of agent-kafka.yaml with additions to it, which is not started.
-func newKafkaAgent(t *testing.T, broker, overlay string) *kafkaAgent {
+func newKafkaAgent(t *testing.T, broker string, overlays ...string) *kafkaAgent {
 	t.Helper()
 	ports := freePorts(t, 4)
 	dir := t.TempDir()
-	args := []string{}
-	if overlay != "" {
+	var args []string
+	for _, overlay := range overlays {
 		args = append(args, "--config", "yaml:"+overlay)
 	}
 	k := newKillable(t, "otelcol-lockstep-agent", "agent-kafka.yaml", ports[0], ports[1], map[string]string{
@@ -160,7 +160,7 @@ func TestKafka_BrokerGone_QueueHoldsAndMemoryIsFlat(t *testing.T) {
 	k := startKafka(t, false, nil)
 	k.topic(t, operationsTopic, 8, nil)
 	k.topic(t, eventsTopic, 2, nil)
-	agent := newKafkaAgent(t, k.plain, "")
+	agent := newKafkaAgent(t, k.plain)
 	agent.start(t)
 	agent.ready(t)
 	load := startLoad(t, agent.url)
@@ -230,7 +230,7 @@ func TestKafka_AgentAndBrokerKilled_NothingIsLost(t *testing.T) {
 	k := startKafka(t, false, nil)
 	k.topic(t, operationsTopic, 8, nil)
 	k.topic(t, eventsTopic, 2, nil)
-	agent := newKafkaAgent(t, k.plain, "")
+	agent := newKafkaAgent(t, k.plain)
 	agent.start(t)
 	agent.ready(t)
 	load := startLoad(t, agent.url)

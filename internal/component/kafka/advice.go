@@ -83,6 +83,8 @@ func adviceFor(err error) string {
 		return "the broker's certificate is for another name: use that name in brokers and advertised.listeners, or set tls::server_name_override"
 	case errors.As(err, &plain):
 		return "the broker's listener has no TLS: remove tls, or use its port with TLS"
+	case err.Error() == sarama.ErrOutOfBrokers.Error():
+		return "no broker gives a reason: check that the port is the listener which tls and auth::sasl are for, and the broker's log"
 	case errors.Is(err, io.EOF) || strings.Contains(err.Error(), "EOF"):
 		return "the broker closes the connection: check that the port is the listener which tls and auth::sasl are for, and the user and the password"
 	}

@@ -25,6 +25,7 @@ func TestExplain_WrappedCauses_AreFound(t *testing.T) {
 		"message.timestamp.type=LogAppendTime":   errors.Join(errors.New("other"), sarama.ErrInvalidTimestamp),
 		"raise the topic's max.message.bytes":    &sarama.ProducerError{Err: sarama.ErrMessageSizeTooLarge},
 		"the broker closes the connection":       wrap(errors.New("read: unexpected EOF")),
+		"no broker gives a reason":               sarama.Wrap(sarama.ErrOutOfBrokers),
 		"rights Describe and Write on the topic": sarama.ErrTopicAuthorizationFailed,
 	} {
 		got := Explain(err)
