@@ -34,6 +34,7 @@ import (
 	loadbalancingexporter "github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter"
 	queuestorageextension "github.com/lockstep-otel/lockstep/extension/queuestorageextension"
 	timelineextension "github.com/lockstep-otel/lockstep/extension/timelineextension"
+	jobsextension "github.com/lockstep-otel/lockstep/extension/jobsextension"
 	zpagesextension "go.opentelemetry.io/collector/extension/zpagesextension"
 	basicauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
 	bearertokenauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
@@ -66,6 +67,7 @@ import (
 	checkpointreceiver "github.com/lockstep-otel/lockstep/receiver/checkpointreceiver"
 	epochcommitreceiver "github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver"
 	fleetversionreceiver "github.com/lockstep-otel/lockstep/receiver/fleetversionreceiver"
+	jobkafkareceiver "github.com/lockstep-otel/lockstep/receiver/jobkafkareceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	kafkareceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
 	otlpjsonfilereceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/otlpjsonfilereceiver"
@@ -104,6 +106,7 @@ func components() (otelcol.Factories, error) {
 	factories.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
 		queuestorageextension.NewFactory(),
 		timelineextension.NewFactory(),
+		jobsextension.NewFactory(),
 		zpagesextension.NewFactory(),
 		basicauthextension.NewFactory(),
 		bearertokenauthextension.NewFactory(),
@@ -121,6 +124,7 @@ func components() (otelcol.Factories, error) {
 	factories.ExtensionModules = makeModulesMap(factories.Extensions, map[component.Type]string{
 		queuestorageextension.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		timelineextension.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		jobsextension.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		zpagesextension.NewFactory().Type(): "go.opentelemetry.io/collector/extension/zpagesextension v0.165.0",
 		basicauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0",
 		bearertokenauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension v0.165.1",
@@ -143,6 +147,7 @@ func components() (otelcol.Factories, error) {
 		checkpointreceiver.NewFactory(),
 		epochcommitreceiver.NewFactory(),
 		fleetversionreceiver.NewFactory(),
+		jobkafkareceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
 		otlpjsonfilereceiver.NewFactory(),
@@ -170,6 +175,7 @@ func components() (otelcol.Factories, error) {
 		checkpointreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		epochcommitreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		fleetversionreceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		jobkafkareceiver.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.165.0",
 		kafkareceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver v0.165.1",
 		otlpjsonfilereceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/otlpjsonfilereceiver v0.158.0",

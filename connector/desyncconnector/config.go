@@ -43,6 +43,8 @@ type Config struct {
 	RepeatInterval time.Duration `mapstructure:"repeat_interval"`
 	// StorageID names a storage extension that keeps open findings over a restart; nil: none does.
 	StorageID *component.ID `mapstructure:"storage"`
+	// JobsID names an extension that names jobs which another collector has from now on; nil: none does.
+	JobsID *component.ID `mapstructure:"jobs"`
 
 	// MaxJobs is the most jobs that are followed.
 	MaxJobs int `mapstructure:"max_jobs"`

@@ -44,9 +44,9 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 	return &hub.Engine{
 		Settings: hub.Settings{
 			Interval: cfg.CheckInterval, FlushInterval: cfg.FlushInterval, RepeatInterval: cfg.RepeatInterval,
-			InboxBytes: cfg.maxBytes() / inboxShare, Storage: cfg.StorageID,
+			InboxBytes: cfg.maxBytes() / inboxShare, Storage: cfg.StorageID, Jobs: cfg.JobsID,
 		},
-		Traces: h.readSpans, Logs: h.readRecords,
+		Traces: h.readSpans, Logs: h.readRecords, Forget: h.watch.Forget,
 		Tick: func(now time.Time) hub.Output { return changed(h.watch.Tick(now)) },
 		Flush: func(now time.Time) hub.Output {
 			return hub.Output{Findings: h.watch.Flush(now)}

@@ -32,6 +32,8 @@ type Config struct {
 	SeriesExpiration time.Duration `mapstructure:"series_expiration"`
 	// StorageID names a storage extension that keeps the findings over a restart; nil: none does.
 	StorageID *component.ID `mapstructure:"storage"`
+	// JobsID names an extension that names jobs which another collector has from now on; nil: none does.
+	JobsID *component.ID `mapstructure:"jobs"`
 
 	_ struct{}
 }

@@ -35,6 +35,8 @@ type steps struct {
 	measured time.Time // when metrics were made last
 	analysed int64     // steps
 	logged   straggler.Stats
+	// suspended: what is open is read again after the start, and not concluded at the end.
+	suspended bool
 
 	counts           hub.Counts
 	unread, textsCut atomic.Int64 // unread are spans and attributes
@@ -67,9 +69,9 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 	return &hub.Engine{
 		Settings: hub.Settings{
 			Interval: cfg.FlushInterval, FlushInterval: cfg.FlushInterval, RepeatInterval: cfg.RepeatInterval,
-			InboxBytes: inboxBytes(cfg), Storage: cfg.StorageID, Wait: true,
+			InboxBytes: inboxBytes(cfg), Storage: cfg.StorageID, Jobs: cfg.JobsID, Wait: true,
 		},
-		Traces: s.read, Start: s.start, Tick: s.tick, Flush: s.flush, Metrics: s.metrics, Seen: s.publish, Stop: telemetry.Shutdown,
+		Traces: s.read, Start: s.start, Forget: s.analysis.Forget, Suspend: s.suspend, Tick: s.tick, Flush: s.flush, Metrics: s.metrics, Seen: s.publish, Stop: telemetry.Shutdown,
 		Open:   func(time.Time) []model.Finding { return s.analysis.Standing() },
 		States: map[string]hub.State{"findings": s.analysis},
 		Counts: &s.counts, StorageFailures: telemetry.ConnectorStragglerStorageFailures,
@@ -127,7 +129,12 @@ func (s *steps) tick(now time.Time) hub.Output {
 	return out
 }
 
+func (s *steps) suspend() { s.suspended = true }
+
 func (s *steps) flush(now time.Time) hub.Output {
+	if s.suspended {
+		return hub.Output{}
+	}
 	out := s.output(s.analysis.Flush(), now)
 	s.logLosses()
 	return out

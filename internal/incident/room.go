@@ -4,6 +4,7 @@ package incident
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -138,8 +139,21 @@ func (e *Engine) forget(n *entry) {
 // and opens again when it is reported.
 func (e *Engine) evict(n *entry) {
 	e.stats.Evicted++
+	e.drop(n)
+}
+
+func (e *Engine) drop(n *entry) {
 	e.book.Drop(n)
 	e.count(n)
+}
+
+// Forget drops the open findings of some jobs, and does not report them as closed: another engine gets them.
+func (e *Engine) Forget(jobs []string) {
+	for _, n := range slices.Collect(e.book.All()) {
+		if slices.Contains(jobs, n.Finding.JobID) {
+			e.drop(n)
+		}
+	}
 }
 
 // limitOpen makes room for a finding that will open.

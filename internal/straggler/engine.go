@@ -194,13 +194,28 @@ func (e *Engine) leastShown() (out *job) {
 	return out
 }
 
-// evict forgets a job with its findings: they are not reported as closed, since they may still hold.
+// Forget drops the jobs of some ids, with their open steps and findings, and reports nothing of them: another
+// engine gets them.
+func (e *Engine) Forget(ids []string) {
+	for _, j := range e.sorted() {
+		if slices.Contains(ids, j.id) {
+			e.drop(j)
+		}
+	}
+}
+
+// evict drops a job for lack of room.
 func (e *Engine) evict(j *job) {
+	e.drop(j)
+	e.stats.JobsEvicted++
+}
+
+// drop forgets a job with its findings: they are not reported as closed, since they may still hold.
+func (e *Engine) drop(j *job) {
 	for _, of := range j.standing() {
 		e.book.Drop(of)
 	}
 	e.stats.JudgeRefused += j.refused()
 	e.uncount(j)
 	delete(e.jobs, jobKey{j.id, j.incarnation})
-	e.stats.JobsEvicted++
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
-// Engine is what a connector concludes with: functions that the hub calls. Of Apply, Tick, Flush, Open, Metrics
-// and Seen the hub calls one at a time, with Lock. The others may run at the same time as those. Traces must
+// Engine is what a connector concludes with: functions that the hub calls. Of Apply, Tick, Flush, Open, Metrics,
+// Forget, Suspend and Seen the hub calls one at a time, with Lock. The others may run at the same time as those. Traces must
 // be set where the factory takes traces, Logs where it takes logs; all else is optional.
 type Engine struct {
 	Settings
@@ -39,6 +39,11 @@ type Engine struct {
 	Open func(now time.Time) []model.Finding
 	// Metrics returns all series. The next component owns them.
 	Metrics func(now time.Time) pmetric.Metrics
+	// Forget drops all of some jobs, named by their ids, and concludes nothing of them: another collector has them
+	// from now on.
+	Forget func(ids []string)
+	// Suspend has Flush conclude nothing that is open: the collector stops, and its source gives it again.
+	Suspend func()
 	// Seen is called after each use, to publish what telemetry reads without waiting for the engine.
 	Seen func()
 	// Stop is called once, after all others. An engine that does not return is left behind without it.
@@ -78,6 +83,8 @@ type Settings struct {
 	Wait bool
 	// Storage names the storage extension that keeps the states; nil: nothing does.
 	Storage *component.ID
+	// Jobs names the extension that names jobs to Forget; nil: none does.
+	Jobs *component.ID
 }
 
 // Outputs are the signals that pipelines take from a connector.

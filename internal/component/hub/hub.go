@@ -45,6 +45,7 @@ type Hub struct {
 	states            *States // nil: nothing is kept
 	flushed, repeated time.Time
 	drained           bool // the engine was flushed, and nothing came since
+	leaveJobs         func()
 	warned            bool // that step traces are dropped
 
 	logs, metrics, traces *output // nil: no pipeline takes the signal
@@ -106,6 +107,9 @@ func (h *Hub) restore(ctx context.Context, host component.Host) error {
 		if err := h.engine.Start(ctx, host, outputs); err != nil {
 			return err
 		}
+	}
+	if err := h.joinJobs(host); err != nil {
+		return err
 	}
 	at := Storage{Extension: h.engine.Storage, Kind: component.KindConnector, Component: h.id}
 	states, err := OpenStates(ctx, host, at, h.lock, h.engine.States, h.storageFailed)

@@ -196,6 +196,9 @@ func (h *Hub) close(ctx context.Context) error {
 	defer h.yield()
 	h.drain()
 	err := h.states.Close(ctx)
+	if h.leaveJobs != nil {
+		h.leaveJobs()
+	}
 	if h.engine.Stop != nil {
 		h.engine.Stop()
 	}

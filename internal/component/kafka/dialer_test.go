@@ -44,7 +44,6 @@ func TestMeters_Sent_IsTheSumOverLivesOfAClient(t *testing.T) {
 	metrics.GetOrRegisterMeter("outgoing-byte-rate", &m).Mark(7)
 	assert.EqualValues(t, 12, m.Sent())
 	metrics.GetOrRegisterCounter("requests-in-flight", &m).Inc(1)
-	assert.EqualValues(t, 1, metrics.GetOrRegisterCounter("requests-in-flight", &m).Count())
 	n := 0
 	m.Each(func(string, any) { n++ })
 	assert.Equal(t, 2, n)

@@ -146,6 +146,15 @@ func (w *Watch) inOrder() []*job {
 	return slices.SortedFunc(maps.Values(w.jobs), func(a, b *job) int { return compareKeys(a.key, b.key) })
 }
 
+// Forget drops the jobs of some ids, with their findings, and reports nothing of them: another watch gets them.
+func (w *Watch) Forget(ids []string) {
+	for _, j := range w.inOrder() {
+		if slices.Contains(ids, j.key.id) {
+			w.drop(j)
+		}
+	}
+}
+
 func (w *Watch) drop(j *job) {
 	delete(w.jobs, j.key)
 	if w.latest[j.key.id] == j.key {

@@ -56,6 +56,9 @@ func (a *Analysis) Snapshot() ([]byte, error) { return a.engine.Snapshot() }
 // Restore takes what Snapshot returned, before anything is added.
 func (a *Analysis) Restore(data []byte, now time.Time) error { return a.engine.Restore(data, now) }
 
+// Forget drops the jobs of some ids, and reports nothing of them.
+func (a *Analysis) Forget(ids []string) { a.engine.Forget(ids) }
+
 // Stats returns the engine's counters.
 func (a *Analysis) Stats() straggler.Stats { return a.engine.Stats() }
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/component/jobs"
+)
+
+// joinJobs has the engine forget the jobs that the configured extension names.
+func (h *Hub) joinJobs(host component.Host) error {
+	if h.engine.Jobs == nil || h.engine.Forget == nil {
+		return nil
+	}
+	service, err := jobs.Find(host, *h.engine.Jobs)
+	if err != nil {
+		return err //nolint:wrapcheck // says what it is
+	}
+	h.leaveJobs = service.Join(shared{h})
+	return nil
+}
+
+// shared is a hub to a service that names jobs.
+type shared struct{ *Hub }
+
+// Forget has the engine forget jobs, after what came of them before.
+func (s shared) Forget(ctx context.Context, ids []string) {
+	if err := s.between(ctx, func() { s.engine.Forget(ids) }); err != nil {
+		s.log.Warn("Jobs that another collector has now are not forgotten: their open steps may be concluded twice.",
+			zap.Strings("jobs", ids), zap.Error(err))
+	}
+}
+
+// Suspend has the engine conclude nothing at the end.
+func (s shared) Suspend(ctx context.Context) {
+	if s.engine.Suspend == nil {
+		return
+	}
+	if err := s.between(ctx, s.engine.Suspend); err != nil {
+		s.log.Warn("Steps that are open are concluded, though they are read again after the start.", zap.Error(err))
+	}
+}
+
+// between calls the engine after what came before, and returns once it has.
+func (h *Hub) between(ctx context.Context, call func()) error {
+	w := &waiting{used: make(chan struct{})}
+	w.input.Apply = func(time.Time) Output {
+		call()
+		return Output{}
+	}
+	for {
+		err := h.inbox.put(ctx, w)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrBusy) || ctx.Err() != nil {
+			return err
+		}
+	}
+	h.work()
+	return h.await(ctx, w)
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package jobs connects a source that shares jobs with other collectors to the analyses behind it: a job that
+// goes to another collector is forgotten here, so that its open steps are not concluded twice.
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+)
+
+// Analysis is what works on jobs.
+type Analysis interface {
+	// Forget drops jobs, and concludes nothing of them. It returns once they are dropped.
+	Forget(ctx context.Context, ids []string)
+	// Suspend has the analysis not conclude what is open when it stops: it is read again after the start.
+	Suspend(ctx context.Context)
+}
+
+// Service is what the extension jobs offers.
+type Service interface {
+	// Join passes what happens to jobs to an analysis, until leave is called.
+	Join(a Analysis) (leave func())
+	// Release has all analyses forget jobs, and returns once they have.
+	Release(ctx context.Context, ids []string)
+	// Suspend has all analyses keep open what is open, since the collector stops.
+	Suspend(ctx context.Context)
+}
+
+// Find returns the service of an extension.
+func Find(host component.Host, id component.ID) (Service, error) {
+	ext, ok := host.GetExtensions()[id]
+	if !ok {
+		return nil, fmt.Errorf("find extension %s: got none; want it in service::extensions", id)
+	}
+	service, ok := ext.(Service)
+	if !ok {
+		return nil, fmt.Errorf("find extension %s: got an extension of another type; want jobs", id)
+	}
+	return service, nil
+}
+
+// Registry is a [Service]. Its zero value is ready for use.
+type Registry struct {
+	mu     sync.Mutex
+	next   int
+	joined map[int]Analysis
+}
+
+// Join implements [Service].
+func (r *Registry) Join(a Analysis) (leave func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.joined == nil {
+		r.joined = map[int]Analysis{}
+	}
+	key := r.next
+	r.next++
+	r.joined[key] = a
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.joined, key)
+	}
+}
+
+// Release implements [Service].
+func (r *Registry) Release(ctx context.Context, ids []string) {
+	r.each(func(a Analysis) { a.Forget(ctx, ids) })
+}
+
+// Suspend implements [Service].
+func (r *Registry) Suspend(ctx context.Context) { r.each(func(a Analysis) { a.Suspend(ctx) }) }
+
+// each calls a function with every analysis, all at once, and waits for them.
+func (r *Registry) each(call func(Analysis)) {
+	r.mu.Lock()
+	all := slices.Collect(maps.Values(r.joined))
+	r.mu.Unlock()
+	var wait sync.WaitGroup
+	for _, a := range all {
+		wait.Go(func() { call(a) })
+	}
+	wait.Wait()
+}

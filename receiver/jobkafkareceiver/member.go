@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobkafkareceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/IBM/sarama"
+	"github.com/cenkalti/backoff/v7"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/health"
+	"github.com/lockstep-otel/lockstep/internal/component/jobs"
+	"github.com/lockstep-otel/lockstep/internal/component/kafka"
+	"github.com/lockstep-otel/lockstep/receiver/jobkafkareceiver/internal/metadata"
+)
+
+// member is this collector in a consumer group.
+type member struct {
+	cfg      *Config
+	log      *zap.Logger
+	meter    *metadata.TelemetryBuilder
+	status   health.Status
+	receiver *deliver.Receiver
+	traces   *deliver.Sender[ptrace.Traces]
+	logs     *deliver.Sender[plog.Logs]
+	topics   []string
+	jobs     jobs.Service // nil: there is no such extension
+
+	mu      sync.Mutex // guards how many instances there are, and what they have begun
+	made    int
+	started int
+	stopped bool
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when nothing is read any more; nil: nothing was
+
+	name   string // of this process, in what it commits
+	dialer *kafka.Dialer
+	meters kafka.Meters
+	owned  owned
+}
+
+func newMember(cfg *Config, set receiver.Settings) (*member, error) {
+	meter, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, fmt.Errorf("make counters: %w", err)
+	}
+	r, err := deliver.NewReceiver(set, deliver.ReceiverConfig{Transport: "kafka", Format: "otlp_proto", Retry: cfg.Retry})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says what it is
+	}
+	m := &member{name: strconv.FormatUint(rand.Uint64(), 36), cfg: cfg, log: set.Logger, meter: meter, receiver: r, dialer: kafka.NewDialer(cfg.DialTimeout)}
+	return m, m.observe()
+}
+
+// counts are those of what the next component refuses: it stays in Kafka, unless it was refused for good.
+func (m *member) counts(what string) *deliver.Counts {
+	return &deliver.Counts{
+		What: what, Dropped: m.meter.ReceiverJobKafkaItemsDropped.Add, LogEvery: deliver.RepeatEvery,
+		Keeps: func(err error) bool { return !consumererror.IsPermanent(err) },
+	}
+}
+
+func (m *member) toTraces(next consumer.Traces) {
+	m.made++
+	m.traces = m.receiver.Traces(next, m.counts("Spans"))
+	m.topics = append(m.topics, m.cfg.Traces.Topic)
+}
+
+func (m *member) toLogs(next consumer.Logs) {
+	m.made++
+	m.logs = m.receiver.Logs(next, m.counts("Log records"))
+	m.topics = append(m.topics, m.cfg.Logs.Topic)
+}
+
+// start begins to read once all instances have started.
+func (m *member) start(host component.Host) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started++; m.started < m.made {
+		return nil
+	}
+	m.status.Start(host)
+	if m.cfg.JobsID != nil {
+		service, err := jobs.Find(host, *m.cfg.JobsID)
+		if err != nil {
+			return err //nolint:wrapcheck // says what it is
+		}
+		m.jobs = service
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m.cancel, m.done = cancel, make(chan struct{})
+	go m.run(ctx)
+	return nil
+}
+
+// shutdown stops reading with the first instance that stops. What is open is read again after the start, so
+// that the analyses do not conclude it.
+func (m *member) shutdown(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped || m.done == nil {
+		return nil
+	}
+	m.stopped = true
+	last, stopped := m.receiver.Stop(ctx)
+	m.cancel()
+	select {
+	case <-m.done:
+	case <-last.Done():
+		m.dialer.End() // a broker does not answer
+		<-m.done
+	}
+	if m.jobs != nil {
+		m.jobs.Suspend(last)
+	}
+	m.meter.Shutdown()
+	return stopped()
+}
+
+// run is a member of the group until ctx is done.
+func (m *member) run(ctx context.Context) {
+	defer close(m.done)
+	defer m.dialer.End()
+	waits := backoff.ExponentialBackOff{InitialInterval: time.Second, RandomizationFactor: 0.5, Multiplier: 1.5, MaxInterval: 15 * time.Second}
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := m.join(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		m.status.Set("group", err)
+		m.log.Warn("Kafka cannot be read, and is tried again.", zap.Error(err))
+		if time.Since(began) > time.Minute {
+			waits.Reset()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(waits.NextBackOff()):
+		}
+	}
+}
+
+// join reads as a member of the group until an error, or until ctx is done.
+func (m *member) join(ctx context.Context) error {
+	s, err := m.cfg.ClientConfig.Sarama(ctx, m.dialer, &m.meters)
+	if err != nil {
+		return err //nolint:wrapcheck // says what it is
+	}
+	m.cfg.sarama(s)
+	client, err := sarama.NewClient(m.cfg.Brokers, s)
+	if err != nil {
+		return fmt.Errorf("prepare a client of the brokers %v: %w", m.cfg.Brokers, err)
+	}
+	defer func() { _ = client.Close() }()
+	if err := m.checkTopics(client); err != nil {
+		return err
+	}
+	group, err := sarama.NewConsumerGroupFromClient(m.cfg.GroupID, client)
+	if err != nil {
+		return fmt.Errorf("join group %q: %w", m.cfg.GroupID, kafka.Explain(err))
+	}
+	var reports sync.WaitGroup
+	reports.Go(func() {
+		for err := range group.Errors() {
+			m.log.Warn("Reading from Kafka fails.", zap.Error(kafka.Explain(err)))
+		}
+	})
+	defer reports.Wait()
+	defer func() { _ = group.Close() }()
+	for ctx.Err() == nil {
+		if err := group.Consume(ctx, m.topics, &session{member: m, client: client}); err != nil {
+			return fmt.Errorf("read as a member of group %q: %w", m.cfg.GroupID, kafka.Explain(err))
+		}
+	}
+	return nil
+}
+
+// checkTopics warns where a job's spans and log records may go to two collectors.
+func (m *member) checkTopics(client sarama.Client) error {
+	partitions := map[string]int{}
+	for _, topic := range m.topics {
+		err := client.RefreshMetadata(topic)
+		if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+			return fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
+		}
+		if err != nil {
+			return fmt.Errorf("connect to the brokers %v: %w", m.cfg.Brokers, kafka.Explain(err))
+		}
+		all, err := client.Partitions(topic)
+		if err != nil {
+			return fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
+		}
+		partitions[topic] = len(all)
+	}
+	if t, l := partitions[m.cfg.Traces.Topic], partitions[m.cfg.Logs.Topic]; t != l && t != 0 && l != 0 {
+		m.log.Warn("The topics have different numbers of partitions: spans and log records of a job may go to two collectors. Create them alike.",
+			zap.Int(m.cfg.Traces.Topic, t), zap.Int(m.cfg.Logs.Topic, l))
+	}
+	return nil
+}
+
+// sarama fills in how the group is read.
+func (c *Config) sarama(s *sarama.Config) {
+	g := &s.Consumer.Group
+	g.InstanceId, g.Session.Timeout, g.Heartbeat.Interval = c.GroupInstanceID, c.SessionTimeout, c.SessionTimeout/3
+	// Partitions with one number of the two topics go to one collector.
+	g.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyRange()}
+	s.Consumer.Return.Errors = true
+	s.Consumer.Offsets.AutoCommit.Interval = c.CommitInterval
+	s.Consumer.Offsets.Initial = sarama.OffsetOldest
+	if c.InitialOffset == latest {
+		s.Consumer.Offsets.Initial = sarama.OffsetNewest
+	}
+	// What waits for the next component is bounded: a few records of each partition.
+	s.ChannelBufferSize = 8
+}

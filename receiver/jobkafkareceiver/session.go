@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobkafkareceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/IBM/sarama"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/component/kafka"
+	"github.com/lockstep-otel/lockstep/internal/offsets"
+)
+
+// session is one generation of the group. It implements sarama.ConsumerGroupHandler.
+type session struct {
+	*member
+	client sarama.Client
+}
+
+// Setup drops the partitions that another collector has now or had in between, and learns from where the new
+// ones are read.
+func (s *session) Setup(of sarama.ConsumerGroupSession) error {
+	committed, err := s.committed(of.Claims())
+	if err != nil {
+		return err
+	}
+	lost := s.owned.keepOnly(committed, s.name)
+	if len(lost) > 0 {
+		s.forget(of.Context(), lost)
+	}
+	for key, at := range committed {
+		s.owned.take(key, at, s.cfg)
+	}
+	s.status.Set("group", nil)
+	return nil
+}
+
+// committed returns the offset that the group has committed for each of some partitions, with its marks.
+func (s *session) committed(claims map[string][]int32) (map[key]commit, error) {
+	admin, err := sarama.NewClusterAdminFromClient(s.client) // is not closed: that would close the client
+	if err != nil {
+		return nil, fmt.Errorf("ask for committed offsets of group %q: %w", s.cfg.GroupID, kafka.Explain(err))
+	}
+	answer, err := admin.ListConsumerGroupOffsets(s.cfg.GroupID, claims)
+	if err == nil && !errors.Is(answer.Err, sarama.ErrNoError) {
+		err = answer.Err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for committed offsets of group %q: %w", s.cfg.GroupID, kafka.Explain(err))
+	}
+	out := map[key]commit{}
+	for topic, partitions := range claims {
+		for _, p := range partitions {
+			at := commit{offset: -1}
+			if b := answer.GetBlock(topic, p); b != nil {
+				at.offset = b.Offset
+				if at.marks, at.by, err = offsets.ParseMarks(b.Metadata); err != nil {
+					s.log.Warn("What was committed beside an offset is not used: steps that were concluded may be concluded again, in part.",
+						zap.String("topic", topic), zap.Int32("partition", p), zap.Error(err))
+				}
+			}
+			out[key{topic, p}] = at
+		}
+	}
+	return out, nil
+}
+
+// forget has analyses drop the jobs of lost partitions.
+func (s *session) forget(ctx context.Context, lost []*partition) {
+	s.meter.ReceiverJobKafkaPartitionsLost.Add(ctx, int64(len(lost)))
+	ids := s.owned.jobsOnlyOf(lost)
+	s.log.Info("Partitions go to another collector.", zap.Int("partitions", len(lost)), zap.Strings("jobs", ids))
+	if s.jobs != nil && len(ids) > 0 {
+		s.jobs.Release(ctx, ids)
+	}
+}
+
+// Cleanup marks up to where records are not needed any more; the offsets are committed after it.
+func (s *session) Cleanup(of sarama.ConsumerGroupSession) error {
+	for topic, partitions := range of.Claims() {
+		for _, p := range partitions {
+			if o := s.owned.get(key{topic, p}); o != nil {
+				s.mark(of, o)
+			}
+		}
+	}
+	return nil
+}
+
+// ConsumeClaim reads one partition until the generation ends.
+func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	p := s.owned.get(key{claim.Topic(), claim.Partition()})
+	ticker := time.NewTicker(s.cfg.CommitInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case m, ok := <-claim.Messages():
+			if !ok {
+				return nil
+			}
+			batch := gather(m, claim.Messages(), s.cfg.BatchBytes)
+			if err := s.use(of.Context(), p, batch); err != nil {
+				if of.Context().Err() != nil {
+					return nil // what was not taken is read again
+				}
+				return err
+			}
+			p.behind.Store(max(0, claim.HighWaterMarkOffset()-p.next()))
+		case <-ticker.C:
+			s.mark(of, p)
+		case <-of.Context().Done():
+			return nil
+		}
+	}
+}
+
+// gather returns a record and those that have come already, up to about some bytes.
+func gather(first *sarama.ConsumerMessage, more <-chan *sarama.ConsumerMessage, limit int) []*sarama.ConsumerMessage {
+	batch, size := []*sarama.ConsumerMessage{first}, len(first.Value)
+	for size < limit {
+		select {
+		case m, ok := <-more:
+			if !ok {
+				return batch
+			}
+			batch, size = append(batch, m), size+len(m.Value)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// mark notes the offset that is committed next: that of the first record which is needed after a kill.
+func (s *session) mark(of sarama.ConsumerGroupSession, p *partition) {
+	floor, marks, known := p.floor(time.Now())
+	if !known {
+		return
+	}
+	text, left := marks.Text(s.name)
+	if left > 0 {
+		s.log.Warn("A partition has more jobs than an offset has room for: after a kill, parts of their concluded steps are read again.",
+			zap.String("topic", p.topic), zap.Int32("partition", p.partition), zap.Int("jobs", left))
+	}
+	of.MarkOffset(p.topic, p.partition, floor, text)
+}
