@@ -180,6 +180,14 @@ func (k *kafka) topic(t *testing.T, name string, partitions int32, settings map[
 	}, k.process)
 }
 
+// topics creates those of the published configurations.
+func (k *kafka) topics(t *testing.T, partitions int32) {
+	t.Helper()
+	for _, name := range []string{operationsTopic, eventsTopic, jobsTopic, jobEventsTopic} {
+		k.topic(t, name, partitions, nil)
+	}
+}
+
 func (k *kafka) admin(t *testing.T) sarama.ClusterAdmin {
 	t.Helper()
 	admin, err := sarama.NewClusterAdmin([]string{k.plain}, k.config())

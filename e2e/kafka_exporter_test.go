@@ -26,6 +26,8 @@ import (
 const (
 	operationsTopic = "lockstep-operations"
 	eventsTopic     = "lockstep-events"
+	jobsTopic       = "lockstep-jobs"
+	jobEventsTopic  = "lockstep-job-events"
 )
 
 // kafkaAgent is an agent that writes to Kafka.

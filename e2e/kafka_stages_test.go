@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-otel/lockstep/internal/tier"
+)
+
+// sinkOverlay adds to concluder-kafka.yaml exporters of all spans and of step traces to a sink. A killed gateway's
+// partitions go to another one after 6 s, which is less than a step waits for its last ranks.
+const sinkOverlay = `yaml:
+receivers: {job_kafka: {session_timeout: 6s}}
+exporters:
+  otlp_grpc/jaeger: {retry_on_failure: {max_elapsed_time: 0s}} # nobody is there
+  otlp_http/sink: {endpoint: '${env:SINK}', encoding: json, compression: none, sending_queue: {enabled: false}, retry_on_failure: {max_elapsed_time: 0s}}
+  otlp_http/story: {endpoint: '${env:SINK}` + storyPath + `', encoding: json, compression: none, sending_queue: {storage: queue_storage}, retry_on_failure: {max_elapsed_time: 0s}}
+service:
+  pipelines:
+    traces: {exporters: [straggler, desync, otlp_http/sink]}
+    traces/story: {exporters: [otlp_grpc/jaeger, otlp_http/story]}
+`
+
+// stageWorld is a live job, an agent, Kafka, gateways, concluders, and what counts on both sides.
+type stageWorld struct {
+	kafka       *kafka
+	agent       *kafkaAgent
+	gateways    []*killable
+	concluders  []*killable
+	sink        *spanSink
+	load        *spanLoad
+	workers     []*process
+	findings    []string
+	rings       string
+	brokerKills int
+}
+
+// newStageWorld starts all but the job.
+func newStageWorld(t *testing.T, gateways, concluders int) *stageWorld {
+	t.Helper()
+	w := &stageWorld{kafka: startKafka(t, false, nil), sink: newSpanSink(t)}
+	w.kafka.topics(t, 4)
+	w.agent = newKafkaAgent(t, w.kafka.plain)
+	w.rings = w.agent.env["LOCKSTEP_DIR"]
+	for range gateways {
+		w.gateways = append(w.gateways, w.newGateway(t))
+	}
+	for i := range concluders {
+		w.concluders = append(w.concluders, w.newConcluder(t, i))
+	}
+	for _, c := range w.all() {
+		c.start(t)
+	}
+	for _, c := range w.all() {
+		c.ready(t)
+	}
+	return w
+}
+
+func (w *stageWorld) all() []*killable {
+	return slices.Concat([]*killable{w.agent.killable}, w.gateways, w.concluders)
+}
+
+func (w *stageWorld) newGateway(t *testing.T) *killable {
+	t.Helper()
+	ports := freePorts(t, 4)
+	return newKillable(t, "otelcol-lockstep", "gateway-kafka.yaml", ports[0], ports[1], map[string]string{
+		"LOCKSTEP_KAFKA_BROKERS": w.kafka.plain, "LOCKSTEP_OTLP_GRPC_ENDPOINT": ports[2], "LOCKSTEP_TIMELINE_ENDPOINT": ports[3],
+		"LOCKSTEP_STATE": t.TempDir(),
+	}, "--config", "yaml:{receivers: {job_kafka: {session_timeout: 6s}}}")
+}
+
+func (w *stageWorld) newConcluder(t *testing.T, i int) *killable {
+	t.Helper()
+	ports, dir := freePorts(t, 4), t.TempDir()
+	w.findings = append(w.findings, filepath.Join(dir, "findings.jsonl"))
+	return newKillable(t, "otelcol-lockstep", "concluder-kafka.yaml", ports[0], ports[1], map[string]string{
+		"LOCKSTEP_KAFKA_BROKERS": w.kafka.plain, "LOCKSTEP_KAFKA_INSTANCE": fmt.Sprintf("concluder-%d", i),
+		"LOCKSTEP_PROMETHEUS_ENDPOINT": ports[2], "LOCKSTEP_JAEGER_ENDPOINT": ports[3], "SINK": w.sink.url,
+		"LOCKSTEP_FINDINGS": w.findings[i], "LOCKSTEP_EVENTS": filepath.Join(dir, "events.jsonl"), "LOCKSTEP_STATE": filepath.Join(dir, "state"),
+	}, "--config", sinkOverlay)
+}
+
+// killOne waits up to 4 s, in which there is load, and kills one process or the broker.
+func (w *stageWorld) killOne(t *testing.T, random *rand.Rand) {
+	t.Helper()
+	time.Sleep(time.Duration(random.Int64N(int64(4 * time.Second))))
+	all := w.all()
+	n := random.IntN(len(all) + 1)
+	if n == len(all) {
+		w.brokerKills++
+		w.kafka.kill(t)
+		time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
+		w.kafka.start(t)
+		w.kafka.ready(t)
+		return
+	}
+	all[n].kill(t)
+	all[n].start(t)
+}
+
+// produce runs a live job and a load of other spans, while something happens, and waits until all arrived.
+func (w *stageWorld) produce(t *testing.T, happens func()) {
+	t.Helper()
+	w.load = startLoad(t, w.agent.url)
+	w.workers = startWorkers(t, w.rings, "host")
+	happens()
+	for _, c := range w.all() {
+		c.ready(t)
+	}
+	w.load.stop()
+	for _, worker := range w.workers {
+		require.NoError(t, worker.cmd.Process.Signal(syscall.SIGINT))
+	}
+	for _, worker := range w.workers {
+		assert.Zero(t, worker.wait(t, stopLimit))
+	}
+	k := &killWorld{sink: w.sink, load: w.load, workers: w.workers}
+	k.drain(t)
+	k.awaitJudged(t)
+}
+
+// accused returns what the findings of all concluders name, with the ids of each.
+func (w *stageWorld) accused(t *testing.T) (accused map[string]int, ids map[string]bool) {
+	t.Helper()
+	accused, ids = map[string]int{}, map[string]bool{}
+	for _, file := range w.findings {
+		c := &killCount{accused: accused}
+		c.readFindings(t, file)
+		for id := range findingIDs(t, file) {
+			ids[id] = true
+		}
+	}
+	return accused, ids
+}
+
+// An agent, a gateway, the concluder and the broker are killed at random moments, under the load of a live job and
+// of other spans. What the agent has acknowledged arrives, each step is concluded whole, and the finding is the one
+// that an undisturbed run has. LOCKSTEP_KILLS sets how often, LOCKSTEP_SEED repeats the moments.
+func TestKafka_StagesKilled_NothingIsLost(t *testing.T) {
+	t.Parallel()
+	kills := environmentNumber(t, "LOCKSTEP_KILLS", tier.N(t, 4, 30))
+	seed := environmentNumber(t, "LOCKSTEP_SEED", int(time.Now().UnixNano()))
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	w := newStageWorld(t, 2, 1)
+	w.produce(t, func() {
+		for range kills {
+			w.killOne(t, random)
+		}
+	})
+	produced := w.load.acknowledged()
+	missing := w.sink.missing(produced)
+	k := &killWorld{sink: w.sink, workers: w.workers}
+	made := k.stepsMade(t)
+	steps, arrived := 0, w.sink.steps()
+	for _, n := range made {
+		steps += n
+	}
+	whole, part := w.sink.judged(slices.Min(made), liveRanks)
+	accused, ids := w.accused(t)
+	t.Logf("seed %d; SIGKILLs: agent %d, gateways %d, concluder %d, broker %d\nspans: produced %d, delivered %d, duplicated %d, silently lost %d\nsteps of ranks: produced %d, delivered %d\nsteps: %d, concluded over all ranks %d, over some %d\nfindings: %v, ids %d",
+		seed, w.agent.kills, w.gateways[0].kills+w.gateways[1].kills, w.concluders[0].kills, w.brokerKills,
+		produced, produced-missing, w.sink.spansTwice(), missing, steps, arrived, slices.Min(made), whole, part, accused, len(ids))
+	assert.Positive(t, produced)
+	assert.Zero(t, missing, "spans that were acknowledged and did not arrive")
+	assert.Equal(t, steps, arrived, "steps of ranks")
+	assert.Equal(t, slices.Min(made), whole, "steps that are concluded over all ranks")
+	assert.Equal(t, []string{fmt.Sprintf("straggler host rank %d", slowRank)}, slices.Sorted(maps.Keys(accused)))
+	assert.Len(t, ids, 1, "one finding, that goes on over kills")
+	for _, c := range w.all() {
+		assert.Zero(t, c.end(t), c.name)
+	}
+}
+
+// findingIDs returns the ids of the findings in a file of lines.
+func findingIDs(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	ids := map[string]bool{}
+	for line := range bytes.Lines(content) {
+		var logs logLine
+		if json.Unmarshal(line, &logs) != nil {
+			continue // cut
+		}
+		for _, f := range logs.findings() {
+			ids[f["lockstep.finding.id"]] = true
+		}
+	}
+	return ids
+}
