@@ -116,6 +116,7 @@ e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/kafka bin/nv
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
 	cd e2e && $(GO) test -trimpath -count=1 -timeout 20m -parallel 6 -v $(GOTESTFLAGS) ./...
 	cd bench/skew && $(GO) test -trimpath -count=1 $(GOTESTFLAGS) ./...
+	cd bench/kafka && $(GO) test -trimpath -count=1 $(GOTESTFLAGS) ./...
 
 # The tests of inject/python that skip without PyTorch; make test runs the others.
 NEED_TORCH := ^TestPackage$$/^test_torch|^TestAFlippedBitIsFound$$
@@ -198,6 +199,7 @@ lint: bin/golangci-lint ## Run the linters over the root and e2e modules; look f
 	$(LINT)
 	cd e2e && $(LINT) --config ../.golangci.yml
 	cd bench/skew && $(LINT) --config ../../.golangci.yml
+	cd bench/kafka && $(LINT) --config ../../.golangci.yml
 
 ##@ Develop
 
@@ -219,6 +221,10 @@ check-generate: bin/builder ## Fail where generated sources are stale
 .PHONY: bench
 bench: ## Run the benchmarks and the comparisons in bench/
 	scripts/bench.sh
+
+.PHONY: bench-kafka
+bench-kafka: bin/kafka ## Compare partitioned_kafka with contrib's kafka on a real broker, three minutes (BENCH_KAFKA="-rounds 5": flags)
+	cd bench/kafka && $(GO) run -trimpath . $(BENCH_KAFKA)
 
 .PHONY: scoreboard
 scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)

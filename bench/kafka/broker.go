@@ -34,7 +34,7 @@ type broker struct {
 	address string
 	cmd     *exec.Cmd
 	log     bytes.Buffer // to be read after the end
-	ended   chan error
+	ended   chan struct{}
 }
 
 // startBroker starts a broker of the jars in a folder. It keeps its files below dir.
@@ -46,7 +46,7 @@ func startBroker(ctx context.Context, jars, dir string) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{dir: dir, address: ports[0], ended: make(chan error, 1)}
+	b := &broker{dir: dir, address: ports[0], ended: make(chan struct{})}
 	properties := filepath.Join(dir, "server.properties")
 	if err := os.WriteFile(properties, []byte(b.properties(ports[1])), 0o600); err != nil {
 		return nil, fmt.Errorf("configure the broker: %w", err)
@@ -63,8 +63,15 @@ func startBroker(ctx context.Context, jars, dir string) (*broker, error) {
 	if err := b.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the broker: %w", err)
 	}
-	go func() { b.ended <- b.cmd.Wait() }()
-	return b, b.ready(ctx)
+	go func() {
+		defer close(b.ended)
+		_ = b.cmd.Wait() // the log has why
+	}()
+	if err := b.ready(ctx); err != nil {
+		b.end()
+		return nil, err
+	}
+	return b, nil
 }
 
 func (b *broker) properties(controller string) string {
@@ -89,13 +96,16 @@ func java(jars string, args ...string) []string {
 
 // freePorts returns addresses that no process listens at.
 func freePorts(n int) (addresses []string, err error) {
+	var open []net.Listener
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // does not wait
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer func() { _ = l.Close() }()
-		addresses = append(addresses, l.Addr().String())
+		open, addresses = append(open, l), append(addresses, l.Addr().String())
+	}
+	for _, l := range open {
+		_ = l.Close()
 	}
 	return addresses, nil
 }
@@ -111,8 +121,8 @@ func (b *broker) ready(ctx context.Context) error {
 		}
 		select {
 		case <-time.After(250 * time.Millisecond):
-		case ended := <-b.ended:
-			return fmt.Errorf("start the broker: it ended: %w: %s", ended, b.log.String())
+		case <-b.ended:
+			return fmt.Errorf("start the broker: it ended: %s", b.log.String())
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the broker: %w", err)
 		}
@@ -122,10 +132,7 @@ func (b *broker) ready(ctx context.Context) error {
 // end ends the broker.
 func (b *broker) end() {
 	_ = b.cmd.Process.Kill() // it may have ended
-	select {
-	case <-b.ended:
-	case <-time.After(10 * time.Second): // ready has read the end
-	}
+	<-b.ended
 }
 
 // client returns a client that reads topics and makes them.

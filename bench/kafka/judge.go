@@ -19,7 +19,7 @@ type found struct {
 	spans        map[spanID]int // how often each is there
 	records      int
 	valueBytes   int
-	byPartition  []int             // bytes of values
+	byPartition  []int              // bytes of values
 	bySteps      map[[16]byte][]int // bytes of spans of each step's trace, by partition
 	collectives  map[string]*collective
 	polls        int

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/IBM/sarama"
+
+	"github.com/lockstep-otel/lockstep/internal/sim/training"
 )
 
 const (
@@ -18,32 +21,48 @@ const (
 	largestBytes = 64_000_000
 )
 
-// largest is the largest step that went through.
-type largest struct {
-	ranks, spans, bytes int
-	refused             error // of the next one; nil: the search has ended before
+// growth is how steps grow in a search.
+type growth struct {
+	name   string
+	layout func(n int) training.Layout // n: 1, 2, 4, ...
 }
 
-// largestSteps sends steps of twice as many ranks each with every variant, until it refuses one.
-func (b *broker) largestSteps(ctx context.Context, client sarama.Client, variants []variant) ([]largest, error) {
+var growths = []growth{
+	{"more ranks", func(n int) training.Layout { return training.Layout{DP: 2 * n, FSDP: true, PerNode: perNode} }},
+	{"more layers on each of 8 ranks", func(n int) training.Layout {
+		return training.Layout{DP: perNode, FSDP: true, PerNode: perNode, Layers: n}
+	}},
+}
+
+// largest is the largest step that went through.
+type largest struct {
+	spans, bytes int
+	refused      error // of one twice as large; nil: the search has ended before
+}
+
+// largestSteps sends steps, each twice as large as the one before, with every variant until it refuses one.
+func (b *broker) largestSteps(ctx context.Context, client sarama.Client, g *growth, variants []variant) ([]largest, error) {
 	limit := strconv.Itoa(limitedTopicBytes)
+	topic := func(variant int) string {
+		return fmt.Sprintf("limited-%d-%s", variant, strings.ReplaceAll(g.name, " ", "-"))
+	}
 	for i := range variants {
-		if err := b.topic(limitedTopic(i), map[string]*string{"max.message.bytes": &limit}); err != nil {
+		if err := b.topic(topic(i), map[string]*string{"max.message.bytes": &limit}); err != nil {
 			return nil, err
 		}
 	}
 	all := make([]largest, len(variants))
-	for n := 2; ; n *= 2 {
-		w, err := stepOf(n)
+	for n := 1; ; n *= 2 {
+		w, err := stepOf(g.layout(n))
 		if err != nil {
 			return nil, err
 		}
-		progress("a step of %d ranks, %.1f MB", n, float64(w.bytes())/1e6)
+		progress("%s: a step of %.1f MB", g.name, float64(w.bytes())/1e6)
 		for i := range variants {
 			if all[i].refused != nil {
 				continue
 			}
-			if err := all[i].try(ctx, b, client, &variants[i], limitedTopic(i), w, n); err != nil {
+			if err := all[i].try(ctx, b, client, &variants[i], topic(i), w); err != nil {
 				return nil, err
 			}
 		}
@@ -53,10 +72,8 @@ func (b *broker) largestSteps(ctx context.Context, client sarama.Client, variant
 	}
 }
 
-func limitedTopic(variant int) string { return fmt.Sprint("limited-", variant) }
-
 // try sends one step. What an exporter has not refused must be in the topic.
-func (l *largest) try(ctx context.Context, b *broker, client sarama.Client, v *variant, topic string, w *world, n int) error {
+func (l *largest) try(ctx context.Context, b *broker, client sarama.Client, v *variant, topic string, w *world) error {
 	ends, err := endsOf(client, topic)
 	if err != nil {
 		return err
@@ -69,9 +86,9 @@ func (l *largest) try(ctx context.Context, b *broker, client sarama.Client, v *v
 		return err
 	}
 	if _, err := f.complete(); err != nil {
-		return fmt.Errorf("send a step of %d ranks with %s: %w", n, v.name, err)
+		return fmt.Errorf("send a step of %d spans with %s: %w", w.spans, v.name, err)
 	}
-	l.ranks, l.spans, l.bytes = n, w.spans, w.bytes()
+	l.spans, l.bytes = w.spans, w.bytes()
 	return nil
 }
 

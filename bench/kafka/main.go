@@ -43,7 +43,7 @@ func main() {
 	stop()
 	if err != nil {
 		progress("%v", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // this is main
 	}
 }
 
@@ -73,12 +73,10 @@ func (o *options) run(ctx context.Context) error {
 	defer func() { _ = os.RemoveAll(dir) }()
 	progress("start a broker")
 	b, err := startBroker(ctx, o.jars, dir)
-	if b != nil && b.cmd != nil && b.cmd.Process != nil {
-		defer b.end()
-	}
 	if err != nil {
 		return err
 	}
+	defer b.end()
 	progress("simulate %d steps of %d jobs", o.steps, len(layouts))
 	w, err := newWorld(o.steps)
 	if err != nil {
@@ -88,12 +86,13 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var results []searched
 	if o.largest {
-		if err := o.search(ctx, b, rows, variants); err != nil {
+		if results, err = o.search(ctx, b, variants); err != nil {
 			return err
 		}
 	}
-	o.print(os.Stdout, w, rows)
+	o.write(os.Stdout, w, rows, results)
 	return nil
 }
 
@@ -187,22 +186,25 @@ func fileRune(r rune) rune {
 	return r
 }
 
-// search finds the largest steps: of ours, and of the stock exporter with its own limit of a record, which is
-// compared before compression, and with one that lets the broker decide.
-func (o *options) search(ctx context.Context, b *broker, rows []row, variants []variant) error {
+// search finds the largest steps: of all variants, and of the stock exporter with a limit of a record, which it
+// compares before compression, that lets the broker decide.
+func (o *options) search(ctx context.Context, b *broker, variants []variant) ([]searched, error) {
 	client, err := b.client()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = client.Close() }()
 	raised := stock("stock, producer::max_message_bytes raised", map[string]any{"producer::max_message_bytes": 100_000_000})
-	all, err := b.largestSteps(ctx, client, append(variants[:len(variants):len(variants)], raised))
-	if err != nil {
-		return err
+	variants = append(variants[:len(variants):len(variants)], raised)
+	var results []searched
+	for i := range growths {
+		all, err := b.largestSteps(ctx, client, &growths[i], variants)
+		if err != nil {
+			return nil, err
+		}
+		for j := range variants {
+			results = append(results, searched{growths[i].name, variants[j].name, all[j]})
+		}
 	}
-	for i := range rows {
-		rows[i].largest = all[i]
-	}
-	rows[1].raised = all[len(rows)]
-	return nil
+	return results, nil
 }

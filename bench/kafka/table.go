@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -14,19 +15,18 @@ import (
 
 // row is what was measured of a variant.
 type row struct {
-	name            string
-	costs           []cost
-	found           *found // of the last round
-	again           int    // spans that are in Kafka more than once, of all rounds
-	disk            int64  // bytes
-	largest, raised largest
+	name  string
+	costs []cost
+	found *found // of the last round
+	again int    // spans that are in Kafka more than once, of all rounds
+	disk  int64  // bytes
 }
 
 // median returns the median of something over the rounds, by span.
 func (r *row) median(of func(*cost) float64) float64 {
 	var all []float64
 	for i := range r.costs {
-		all = append(all, of(&r.costs[i])/float64(r.found.world.spans))
+		all = append(all, of(&r.costs[i])/float64(r.costs[i].spans))
 	}
 	slices.Sort(all)
 	return stats.MedianHigh(all)
@@ -40,9 +40,10 @@ type measure struct {
 }
 
 var measures = []measure{
-	{"CPU ns per span, median", "%.0f", func(r *row) float64 { return r.median(func(c *cost) float64 { return float64(c.cpu) }) }},
+	{"CPU ns per span, median of rounds", "%.0f", func(r *row) float64 { return r.median(func(c *cost) float64 { return float64(c.cpu) }) }},
 	{"CPU ns per span, least", "%.0f", func(r *row) float64 {
-		return slices.MinFunc(r.costs, func(a, b cost) int { return int(a.cpu - b.cpu) }).perSpan(r)
+		least := slices.MinFunc(r.costs, func(a, b cost) int { return cmp.Compare(a.cpu, b.cpu) })
+		return float64(least.cpu) / float64(least.spans)
 	}},
 	{"wall ns per span, median", "%.0f", func(r *row) float64 { return r.median(func(c *cost) float64 { return float64(c.wall) }) }},
 	{"allocated bytes per span", "%.0f", func(r *row) float64 { return r.median(func(c *cost) float64 { return float64(c.allocated) }) }},
@@ -53,16 +54,11 @@ var measures = []measure{
 	{"skew of partitions, within a step", "%.2f", func(r *row) float64 { return r.found.stepSkew() }},
 	{"collectives in one partition, %", "%.2f", func(r *row) float64 { _, share, _ := r.found.together(); return 100 * share }},
 	{"collectives whole in one poll, %", "%.2f", func(r *row) float64 { _, _, share := r.found.together(); return 100 * share }},
-	{"largest step, MB", "%.1f", func(r *row) float64 { return float64(r.largest.bytes) / 1e6 }},
-	{"largest step, spans", "%.0f", func(r *row) float64 { return float64(r.largest.spans) }},
-	{"largest step, ranks", "%.0f", func(r *row) float64 { return float64(r.largest.ranks) }},
 	{"spans in Kafka twice", "%.0f", func(r *row) float64 { return float64(r.again) }},
 }
 
-func (c cost) perSpan(r *row) float64 { return float64(c.cpu) / float64(r.found.world.spans) }
-
-// print prints the table. The first row is ours, the second the stock exporter's.
-func (o *options) print(to io.Writer, w *world, rows []row) {
+// write writes the table. The first row is ours, the second the stock exporter's.
+func (o *options) write(to io.Writer, w *world, rows []row, results []searched) {
 	n, _, _ := rows[0].found.together()
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%d jobs of %d ranks on %d nodes, %d steps: %d requests of %.1f MB, %d spans, %d collectives; %d partitions, %d rounds\n\n",
@@ -73,9 +69,6 @@ func (o *options) print(to io.Writer, w *world, rows []row) {
 	}
 	b.WriteByte('\n')
 	for _, m := range measures {
-		if strings.HasPrefix(m.name, "largest") && !o.largest {
-			continue
-		}
 		first, second := m.of(&rows[0]), m.of(&rows[1])
 		ratio := "-"
 		if second != 0 && !math.IsNaN(first/second) {
@@ -87,23 +80,28 @@ func (o *options) print(to io.Writer, w *world, rows []row) {
 		}
 		b.WriteByte('\n')
 	}
-	if o.largest {
-		b.WriteByte('\n')
-		for _, r := range rows {
-			ending(b, r.name, r.largest)
+	for i := range results {
+		if i == 0 || results[i].growth != results[i-1].growth {
+			fmt.Fprintf(b, "\nlargest step through max.message.bytes=%d, with %s:\n", limitedTopicBytes, results[i].growth)
 		}
-		ending(b, "stock, producer::max_message_bytes raised", rows[1].raised)
+		results[i].write(b)
 	}
 	_, _ = io.WriteString(to, b.String())
 }
 
-// ending says why the search for the largest step has ended.
-func ending(b *strings.Builder, name string, l largest) {
-	fmt.Fprintf(b, "largest step, %s: %.1f MB, %d spans, %d ranks; ", name, float64(l.bytes)/1e6, l.spans, l.ranks)
-	if l.refused == nil {
-		fmt.Fprintf(b, "no larger one was tried\n")
+// searched is the largest step of a variant.
+type searched struct {
+	growth, variant string
+	largest
+}
+
+// write writes the step, and why the search has ended.
+func (s *searched) write(b *strings.Builder) {
+	fmt.Fprintf(b, "%-42s %5.1f MB %7d spans; ", s.variant, float64(s.bytes)/1e6, s.spans)
+	if s.refused == nil {
+		b.WriteString("no larger one was tried\n")
 		return
 	}
-	text, _, _ := strings.Cut(l.refused.Error(), "\n")
-	fmt.Fprintf(b, "twice the ranks: %s\n", text[:min(len(text), 200)])
+	text, _, _ := strings.Cut(s.refused.Error(), "\n")
+	fmt.Fprintf(b, "twice as large: %s\n", text[:min(len(text), 240)])
 }

@@ -75,13 +75,11 @@ func newWorld(steps int) (*world, error) {
 	return w, nil
 }
 
-// stepOf returns one step of a job of so many ranks, as one request.
-func stepOf(n int) (*world, error) {
-	layout := layouts[1]
-	layout.DP = n
+// stepOf returns one step of a job, as one request.
+func stepOf(layout training.Layout) (*world, error) {
 	job, err := training.New(training.Spec{Name: "step", Layout: layout, Noise: training.DefaultNoise(), Steps: 1}, seed)
 	if err != nil {
-		return nil, fmt.Errorf("make a job of %d ranks: %w", n, err)
+		return nil, fmt.Errorf("make a job of one step: %w", err)
 	}
 	step, _ := job.Next()
 	td := ptrace.NewTraces()

@@ -213,7 +213,7 @@ func TestManifestVersionsMatchRootModule(t *testing.T) {
 // What is compiled of the root for one of these modules is in the build cache for the others
 // where they name it alike.
 func TestModules_NameTheRootAlike(t *testing.T) {
-	for _, module := range []string{"distro", "distro/agent", "e2e", "bench/skew"} {
+	for _, module := range []string{"distro", "distro/agent", "e2e", "bench/skew", "bench/kafka"} {
 		assert.Regexp(t, `(?m)^(\t|require )github\.com/lockstep-otel/lockstep v0\.0\.0$`, string(readFile(t, module+"/go.mod")), module)
 	}
 }
