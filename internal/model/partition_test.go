@@ -3,11 +3,17 @@
 package model
 
 import (
+	"fmt"
+	"hash/fnv"
 	"math"
+	"os"
+	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The values are those of Kafka's own test, org.apache.kafka.common.utils.UtilsTest.testMurmur2.
@@ -47,6 +53,46 @@ func TestAppendPartitionKey_PartsOfACollective_Meet(t *testing.T) {
 	assert.NotEqual(t, AppendPartitionKey(nil, &first, &kernel), AppendPartitionKey(nil, &second, &kernel))
 	assert.NotEqual(t, AppendPartitionKey(nil, &first, &kernel), AppendPartitionKey(nil, &first, &next))
 	assert.Equal(t, "x"+string(AppendPartitionKey(nil, &first, &next)), string(AppendPartitionKey([]byte("x"), &first, &next)))
+}
+
+// The document's keys, hashes and partitions, which were computed from Kafka's definition by another program.
+func TestPartition_ExamplesOfTheDocument_AreTrue(t *testing.T) {
+	text, err := os.ReadFile("../../docs/format/kafka.md")
+	require.NoError(t, err)
+	rank := Rank{Incarnation: "train-7", Rank: 5}
+	for operation, op := range map[string]Op{
+		"collective 42": {
+			Kind: KindCollective, Step: Some(int64(12)), Comm: Comm{ID: "0xc0ffee"},
+			Collective: Collective{Name: AllReduce, Seq: Some(int64(42)), SeqScope: ScopeComm},
+		},
+		"a kernel": {Kind: KindCompute, Name: "gemm", Step: Some(int64(12))},
+	} {
+		row := regexp.MustCompile("(?m)^\\| " + operation + ".*\\| `(.*)` \\| (0x[0-9a-f]{8}) \\| (\\d+) \\| (\\d+) \\|$").FindStringSubmatch(string(text))
+		require.NotNil(t, row, operation)
+		key := AppendPartitionKey(nil, &rank, &op)
+		assert.Equal(t, row[1], strings.ReplaceAll(string(key), "\x00", "."), operation)
+		assert.Equal(t, row[2], fmt.Sprintf("0x%08x", murmur2(key)), operation)
+		assert.Equal(t, row[3], strconv.Itoa(int(murmur2(key)&0x7fffffff)), operation)
+		assert.Equal(t, row[4], strconv.Itoa(int(Partition(key, 16))), operation)
+	}
+}
+
+// Sarama's default, FNV-1a of 32 bits, depends in its last bit on the same bits of the key as the hash for sampling:
+// an even number of partitions gets what a sampling keeps in half of them.
+func TestPartition_BySaramasDefault_WouldLeaveHalfEmpty(t *testing.T) {
+	const partitions, one = 16, 64
+	got := map[int32]bool{}
+	for seq := range int64(64 * 1024) {
+		k := RendezvousKey{Incarnation: "inc", Comm: "c" + strconv.FormatInt(seq%5, 10), Scope: ScopeComm, Seq: seq}
+		if k.Hash()%one == 0 {
+			h := fnv.New32a()
+			_, _ = h.Write(k.Bytes())
+			// As sarama's hash partitioner does it.
+			p := int32(h.Sum32()) % partitions
+			got[max(p, -p)] = true
+		}
+	}
+	assert.LessOrEqual(t, len(got), partitions/2)
 }
 
 // Collectives that a sampling by hash keeps spread over all partitions: a partition by the same hash would get
