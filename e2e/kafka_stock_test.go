@@ -27,8 +27,9 @@ func TestKafka_StockReceiver_ReadsWhatIsWritten(t *testing.T) {
 	require.NotNil(t, example, "the example of a gateway in the README")
 
 	k := startKafka(t, false, nil)
-	k.topic(t, operationsTopic, 4, nil)
-	k.topic(t, eventsTopic, 4, nil)
+	settings := map[string]string{"message.timestamp.type": "LogAppendTime", "retention.ms": "86400000"} // as the README has them
+	k.topic(t, operationsTopic, 4, settings)
+	k.topic(t, eventsTopic, 4, settings)
 	ports, dir := freePorts(t, 7), t.TempDir()
 	findings := filepath.Join(dir, "findings.jsonl")
 	gateway := newKillable(t, "otelcol-lockstep", "gateway.yaml", ports[0], ports[1], map[string]string{
