@@ -14,15 +14,8 @@ import (
 // no engine keeps such a document, and a part of a document is invalid.
 const MaxDocument = 1 << 20
 
-// Summary is what a rank's step span says of the whole step, in seconds where
-// not said otherwise. The first seven sum to the step.
-type Summary struct {
-	Compute, ComputeOverlapped, Transfer, Wait float64
-	LaunchIdle, DependencyIdle, Copy           float64
-
-	Ops, Collectives int64
-	Histograms       string // JSON, see docs/format/summary.md; empty where left out
-}
+// Summary is [model.Summary].
+type Summary = model.Summary
 
 var summaryFields = newTable(
 	float(semconv.SummaryCompute, func(s *Summary) *float64 { return &s.Compute }),
@@ -45,6 +38,16 @@ func ReadSummary(s ptrace.Span, p *Problems) Summary {
 	var sum Summary
 	summaryFields.read(&sum, s.Attributes(), p.notes(nil))
 	return sum
+}
+
+// hasSummary reports whether a step span has any attribute of a summary.
+func hasSummary(s ptrace.Span) bool {
+	for name := range s.Attributes().All() {
+		if summaryFields.byName[name] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 var noteFields = newTable(

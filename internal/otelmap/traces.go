@@ -86,10 +86,25 @@ func TracesToOps(td ptrace.Traces) ([]model.RankOps, []model.Problem) {
 // which some hold only what lies outside of steps.
 func ReadOps(td ptrace.Traces, p *Problems) []model.RankOps {
 	g := rankGroups{index: map[rankKey][]int{}}
-	for _, rs := range td.ResourceSpans().All() {
-		g.addResource(rs, p)
-	}
+	g.addTraces(td, p)
 	return slices.DeleteFunc(g.ranks, func(r model.RankOps) bool { return len(r.Ops) == 0 })
+}
+
+// StepSummaries has the summaries of a rank's steps by the index of the step among the rank's operations.
+type StepSummaries map[int]*model.Summary
+
+// ReadOpsAndSummaries is [ReadOps], and returns the summaries on the step spans of each rank; nil where a
+// rank has none.
+func ReadOpsAndSummaries(td ptrace.Traces, p *Problems) (ranks []model.RankOps, summaries []StepSummaries) {
+	found := map[int]StepSummaries{}
+	g := rankGroups{index: map[rankKey][]int{}, summaries: found}
+	g.addTraces(td, p)
+	for i := range g.ranks {
+		if len(g.ranks[i].Ops) > 0 {
+			ranks, summaries = append(ranks, g.ranks[i]), append(summaries, found[i])
+		}
+	}
+	return ranks, summaries
 }
 
 type rankKey struct {
@@ -98,8 +113,27 @@ type rankKey struct {
 }
 
 type rankGroups struct {
-	ranks []model.RankOps
-	index map[rankKey][]int
+	ranks     []model.RankOps
+	index     map[rankKey][]int
+	summaries map[int]StepSummaries // by the index of the rank; nil: summaries are left aside
+}
+
+func (g *rankGroups) addTraces(td ptrace.Traces, p *Problems) {
+	for _, rs := range td.ResourceSpans().All() {
+		g.addResource(rs, p)
+	}
+}
+
+// addSummary notes the summary on the span of the operation that rank i got last.
+func (g *rankGroups) addSummary(i int, s ptrace.Span, p *Problems) {
+	if g.summaries == nil || g.ranks[i].Ops[len(g.ranks[i].Ops)-1].Kind != model.KindStep || !hasSummary(s) {
+		return
+	}
+	if g.summaries[i] == nil {
+		g.summaries[i] = StepSummaries{}
+	}
+	sum := ReadSummary(s, p)
+	g.summaries[i][len(g.ranks[i].Ops)-1] = &sum
 }
 
 func (g *rankGroups) addResource(rs ptrace.ResourceSpans, p *Problems) {
@@ -117,7 +151,9 @@ func (g *rankGroups) addResource(rs ptrace.ResourceSpans, p *Problems) {
 				if to < 0 {
 					to = g.group(&rank)
 				}
-				addOp(&g.ranks[to], &rank, s, left, p)
+				if addOp(&g.ranks[to], &rank, s, left, p) {
+					g.addSummary(to, s, p)
+				}
 			}
 			left--
 		}
@@ -144,8 +180,8 @@ func (g *rankGroups) group(r *model.Rank) int {
 }
 
 // addOp files an operation of resource r, with room for the given number more. It keeps
-// the clock of the resource that it came with.
-func addOp(to *model.RankOps, r *model.Rank, s ptrace.Span, room int, p *Problems) {
+// the clock of the resource that it came with. It returns false for an operation that is left out.
+func addOp(to *model.RankOps, r *model.Rank, s ptrace.Span, room int, p *Problems) bool {
 	if len(to.Ops) == cap(to.Ops) {
 		to.Ops = slices.Grow(to.Ops, room)
 	}
@@ -155,7 +191,7 @@ func addOp(to *model.RankOps, r *model.Rank, s ptrace.Span, room int, p *Problem
 	if f := faultOf(s, op); f != nil {
 		p.fault(&r.Rank, f)
 		to.Ops = to.Ops[:len(to.Ops)-1]
-		return
+		return false
 	}
 	if f := unitFault(op); f != nil {
 		p.doubt(&r.Rank, f)
@@ -163,6 +199,7 @@ func addOp(to *model.RankOps, r *model.Rank, s ptrace.Span, room int, p *Problem
 	if op.ClockID == "" && r.ClockID != to.Rank.ClockID {
 		op.ClockID = r.ClockID
 	}
+	return true
 }
 
 // IsOp reports whether a span is an operation of ours.

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/lockstep-otel/lockstep/internal/columns"
+)
+
+func main() {
+	data := flag.String("data", "../shared/data", "folder of real traces; those that are absent are left out")
+	each := flag.Bool("columns", false, "list what each column takes")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Stdout, *data, *each)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "columns:", err)
+		os.Exit(1) //nolint:forbidigo // this is main
+	}
+}
+
+// Aims of the format, bytes an operation, and the share of OTLP with zstd.
+const (
+	coreAim  = 6.0
+	allAim   = 20.0
+	shareAim = 1.0 / 3
+)
+
+func run(ctx context.Context, to io.Writer, data string, each bool) error {
+	sources, err := collect(ctx, data)
+	if err != nil {
+		return err
+	}
+	out := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "operations of\tcount\tcore B\tall B\tall 100 ns B\tOTLP B\tOTLP zstd B\tall/OTLP zstd\taims missed\tns to write")
+	for _, s := range sources {
+		m, err := measure(s)
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", s.name, err)
+		}
+		n := float64(m.ops)
+		fmt.Fprintf(out, "%s\t%d\t%.2f\t%.2f\t%.2f\t%.1f\t%.2f\t%.3f\t%s\t%.0f\n", s.name, m.ops, float64(m.core)/n, float64(m.file)/n, float64(m.coarse)/n,
+			float64(m.otlp)/n, float64(m.zipped)/n, float64(m.file)/float64(m.zipped), m.missed(), float64(m.time.Nanoseconds())/n)
+		if each {
+			m.list(out)
+		}
+	}
+	return out.Flush()
+}
+
+// missed names the aims that are missed.
+func (m *measured) missed() string {
+	n, text := float64(m.ops), ""
+	for _, a := range []struct {
+		name      string
+		got, want float64
+	}{{"core", float64(m.core) / n, coreAim}, {"all", float64(m.file) / n, allAim}, {"share", float64(m.file) / float64(m.zipped), shareAim}} {
+		if a.got > a.want {
+			text += a.name + " "
+		}
+	}
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// list prints what each column takes, the largest first.
+func (m *measured) list(out io.Writer) {
+	names := columns.Names()
+	slices.SortStableFunc(names, func(a, b string) int { return int(m.columns[b] - m.columns[a]) })
+	rest := m.file
+	for _, name := range names {
+		fmt.Fprintf(out, "  %s\t\t%.3f\n", name, float64(m.columns[name])/float64(m.ops))
+		rest -= m.columns[name]
+	}
+	fmt.Fprintf(out, "  (metadata)\t\t%.3f\n", float64(rest)/float64(m.ops))
+}
