@@ -29,7 +29,7 @@ const (
 	// processor's cache meanwhile.
 	blockRows = 256
 	// pageBytes has room for a column of a row group, so that most columns have one page.
-	pageBytes = 1 << 20
+	pageBytes = 288 << 10
 )
 
 // codec compresses pages in the goroutine of the writer.
@@ -104,24 +104,30 @@ func (a all) ConfigureWriter(c *parquet.WriterConfig) {
 // Add adds operations of one rank, and the summaries of its steps by their index among the operations. The writer
 // keeps the operations as they are until they are written; the caller changes them no more. An error is final.
 func (w *Writer) Add(rank *model.Rank, ops []model.Op, summaries map[int]*model.Summary) error {
-	if len(ops) > 0 {
-		w.ranks[rank.Rank] = true
-	}
 	for i := range ops {
-		op := &ops[i]
-		w.noteStep(op.Step)
-		w.rows = append(w.rows, row{rank: rank, op: op, summary: summaries[i], unit: int64(w.meta.Resolution)})
-		w.bytes += op.Bytes()
-		if s := summaries[i]; s != nil {
-			w.bytes += len(s.Histograms)
-		}
-		if len(w.rows) >= groupRows || w.bytes >= groupBytes {
-			if err := w.Flush(); err != nil {
-				return err
-			}
+		if err := w.AddOp(rank, &ops[i], summaries[i]); err != nil {
+			return err
 		}
 	}
 	return w.err
+}
+
+// AddOp adds one operation, and the summary of the step that it is; nil: it has none. See [Writer.Add].
+func (w *Writer) AddOp(rank *model.Rank, op *model.Op, summary *model.Summary) error {
+	if w.err != nil {
+		return w.err
+	}
+	w.ranks[rank.Rank] = true
+	w.noteStep(op.Step)
+	w.rows = append(w.rows, row{rank: rank, op: op, summary: summary, unit: int64(w.meta.Resolution)})
+	w.bytes += op.Bytes()
+	if summary != nil {
+		w.bytes += len(summary.Histograms)
+	}
+	if len(w.rows) >= groupRows || w.bytes >= groupBytes {
+		return w.Flush()
+	}
+	return nil
 }
 
 func (w *Writer) noteStep(step model.Optional[int64]) {
