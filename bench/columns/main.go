@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/lockstep-otel/lockstep/internal/columns"
@@ -59,19 +60,20 @@ func run(ctx context.Context, to io.Writer, data string, each bool) error {
 
 // missed names the aims that are missed.
 func (m *measured) missed() string {
-	n, text := float64(m.ops), ""
+	n := float64(m.ops)
+	var missed []string
 	for _, a := range []struct {
 		name      string
 		got, want float64
 	}{{"core", float64(m.core) / n, coreAim}, {"all", float64(m.file) / n, allAim}, {"share", float64(m.file) / float64(m.zipped), shareAim}} {
 		if a.got > a.want {
-			text += a.name + " "
+			missed = append(missed, a.name)
 		}
 	}
-	if text == "" {
+	if len(missed) == 0 {
 		return "none"
 	}
-	return text
+	return strings.Join(missed, " ")
 }
 
 // list prints what each column takes, the largest first.

@@ -43,7 +43,8 @@ func newAnalyze() *cobra.Command {
 		Use:   "analyze PATH...",
 		Short: "Read traces or dumps of a job and say which rank makes the others wait",
 		Long: "Reads the traces of all ranks of a job: directories (with those below), globs and files, of the\n" +
-			"PyTorch profiler (Chrome JSON, plain or gzip, one file per rank) or OTLP JSON of operation spans.\n" +
+			"PyTorch profiler (Chrome JSON, plain or gzip, one file per rank), OTLP JSON of operation spans, or Parquet\n" +
+			"files of the parquet exporter.\n" +
 			"Of Flight Recorder dumps (pickle or JSON, one file per rank, or gathered in one) and of the logs of ranks\n" +
 			"with lines of PyTorch's watchdog it says what hangs, of saved answers of NCCL's RAS (ncclras, in text or\n" +
 			"JSON) which rank is behind, and in what.\n" +

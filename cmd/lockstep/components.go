@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	"github.com/lockstep-otel/lockstep/exporter/jsonlinesexporter"
+	"github.com/lockstep-otel/lockstep/exporter/parquetexporter"
 	"github.com/lockstep-otel/lockstep/exporter/reportexporter"
 	"github.com/lockstep-otel/lockstep/extension/queuestorageextension"
 	"github.com/lockstep-otel/lockstep/extension/timelineextension"
@@ -79,6 +80,7 @@ func components(t *tap) (f otelcol.Factories, err error) {
 		debugexporter.NewFactory(),
 		otlpexporter.NewFactory(),
 		jsonlinesexporter.NewFactory(),
+		parquetexporter.NewFactory(),
 		reportexporter.NewFactory(reportexporter.WithSink(t.sink)),
 	)
 	return f, err

@@ -107,6 +107,10 @@ func (in *inputs) addDir(dir string) {
 			in.folderAsDump(dir, path)
 			return nil
 		}
+		if strings.HasSuffix(path, ".parquet.tmp") { // an exporter writes it right now
+			in.skipped++
+			return nil
+		}
 		info, err := os.Stat(path)
 		switch {
 		case err != nil && namedAsDump(path):
@@ -203,7 +207,7 @@ func tellFormat(path string, mode fs.FileMode) (sniff.Format, error) {
 // tracelike reports whether a file's name is one of a trace.
 func tracelike(path string) bool {
 	name := strings.ToLower(path)
-	return slices.ContainsFunc([]string{".json", ".json.gz", ".jsonl", ".jsonl.gz"},
+	return slices.ContainsFunc([]string{".json", ".json.gz", ".jsonl", ".jsonl.gz", ".parquet"},
 		func(ext string) bool { return strings.HasSuffix(name, ext) })
 }
 

@@ -30,6 +30,7 @@ func (o *analyzeOptions) readers() ([]reader, error) {
 	return []reader{
 		newTorchReader(options),
 		otlpReader{},
+		parquetReader{},
 		logReader{o.job, o.worldSize, rank},
 		dumpReader{o.job, o.worldSize, o.hung, rank},
 		rasReader{o.job, o.hung},

@@ -88,7 +88,7 @@ func (c *column) page(h *page, levels, data []byte, dictionary *cells, rows []ro
 	}
 	next := 0
 	for i := range n {
-		if there != nil && there[i] == 0 {
+		if !c.required && there[i] == 0 {
 			continue
 		}
 		k := next

@@ -96,10 +96,10 @@ func maybe(called string, k kind, unit string, at func(*row) *optionalInt) colum
 	}
 }
 
-// number is a double that may be unknown.
-func number(called, unit string, at func(*row) *optionalFloat) column {
+// number is a time in seconds that may be unknown.
+func number(called string, at func(*row) *optionalFloat) column {
 	return column{
-		name: called, kind: double, unit: unit,
+		name: called, kind: double, unit: inSeconds,
 		get: func(r *row) value { o := at(r); return value{f: o.V, ok: o.OK} },
 		set: func(r *row, v value) { *at(r) = model.Some(v.f) },
 	}
@@ -120,10 +120,10 @@ func boolean(called string, at func(*row) *bool) column {
 	}
 }
 
-// share is a number of the summary, which a row has or not.
-func share(called, unit string, at func(*model.Summary) *float64) column {
+// share is a time in seconds of the summary, which a row has or not.
+func share(called string, at func(*model.Summary) *float64) column {
 	return column{
-		name: called, kind: double, unit: unit,
+		name: called, kind: double, unit: inSeconds,
 		get: func(r *row) value {
 			if r.summary == nil {
 				return value{}
@@ -135,9 +135,9 @@ func share(called, unit string, at func(*model.Summary) *float64) column {
 }
 
 // total is a count of the summary.
-func total(called, unit string, at func(*model.Summary) *int64) column {
+func total(called string, at func(*model.Summary) *int64) column {
 	return column{
-		name: called, kind: delta, unit: unit,
+		name: called, kind: delta,
 		get: func(r *row) value {
 			if r.summary == nil {
 				return value{}

@@ -133,7 +133,7 @@ func TestWriter_UnknownResolution_IsRefused(t *testing.T) {
 
 // Of a rank, the operations of a stream are neighbours, and the step comes last.
 func TestFile_Rows_AreInTheOrderOfTheFormat(t *testing.T) {
-	stream := func(n int64) model.Optional[int64] { return model.Some(n) }
+	stream := model.Some[int64]
 	ops := []model.Op{
 		{Kind: model.KindStep, Name: "step", Start: 1},
 		{Kind: model.KindCompute, Name: "b7", Stream: stream(7), Start: 5},

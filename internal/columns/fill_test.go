@@ -72,15 +72,15 @@ func (g *filler) fillStruct(t *testing.T, v reflect.Value) {
 }
 
 // written returns a file of batches.
-func written(t testing.TB, m Meta, batches []Batch) []byte {
-	t.Helper()
+func written(tb testing.TB, m Meta, batches []Batch) []byte {
+	tb.Helper()
 	var out bytes.Buffer
 	w, err := NewWriter(&out, m)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	for i := range batches {
-		require.NoError(t, w.Add(&batches[i].Rank, batches[i].Ops, batches[i].Summaries))
+		require.NoError(tb, w.Add(&batches[i].Rank, batches[i].Ops, batches[i].Summaries))
 	}
-	require.NoError(t, w.Close())
+	require.NoError(tb, w.Close())
 	return out.Bytes()
 }
 

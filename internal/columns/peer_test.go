@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
@@ -37,7 +38,7 @@ func TestFile_ReadByParquetGo_HasTheSameValues(t *testing.T) {
 			case delta, repeated:
 				assert.Equal(t, want.i, v.Int64(), c.name)
 			case double:
-				assert.Equal(t, want.f, v.Double(), c.name)
+				assert.Equal(t, math.Float64bits(want.f), math.Float64bits(v.Double()), c.name)
 			case flag:
 				assert.Equal(t, want.i != 0, v.Boolean(), c.name)
 			default:

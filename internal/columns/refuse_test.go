@@ -17,9 +17,9 @@ import (
 )
 
 // small is a file of two operations.
-func small(t testing.TB) []byte {
-	t.Helper()
-	return written(t, Meta{Job: "job", Resolution: Exact, Producer: "1.0"}, []Batch{{RankOps: model.RankOps{
+func small(tb testing.TB) []byte {
+	tb.Helper()
+	return written(tb, Meta{Job: "job", Resolution: Exact, Producer: "1.0"}, []Batch{{RankOps: model.RankOps{
 		Rank: model.Rank{JobID: "job", Rank: 3},
 		Ops: []model.Op{
 			{Kind: model.KindCompute, Name: "gemm", Start: 1, End: 5, WorkBytes: model.Some(int64(64)), Waits: model.ProxyWaits{GPU: model.Some(0.5)}},
@@ -63,8 +63,10 @@ func TestOpen_WhatIsNoFileOfTheFormat_SaysWhatItIs(t *testing.T) {
 		"another schema": {foreign(t, without, nil), `read schema: got no column job_id (written by "another version 1(build x)"); want a file of the parquet exporter of Lockstep`},
 		"another type":   {foreign(t, retyped, map[string]string{keyVersion: "1"}), `read schema: got column start of type double; want int64 (written by "another version 1(build x)"); want a file of the parquet exporter of Lockstep`},
 		"no version":     {foreign(t, table, nil), `read metadata: got no lockstep_schema_version (written by "another version 1(build x)"); want a file of the parquet exporter of Lockstep`},
-		"newer": {foreign(t, without, map[string]string{keyVersion: "2", keyProducer: "9.1"}),
-			"read metadata: got format version 2; want at most 1: read the file with the version of lockstep that wrote it (9.1), or a later one"},
+		"newer": {
+			foreign(t, without, map[string]string{keyVersion: "2", keyProducer: "9.1"}),
+			"read metadata: got format version 2; want at most 1: read the file with the version of lockstep that wrote it (9.1), or a later one",
+		},
 		"no number":  {foreign(t, table, map[string]string{keyVersion: "one"}), `read metadata: got lockstep_schema_version "one"; want 1 to 1`},
 		"resolution": {foreign(t, table, map[string]string{keyVersion: "1", keyResolution: "7"}), `read metadata: got lockstep_time_resolution_ns "7"; want 1 or 100`},
 		"sequence":   {foreign(t, table, map[string]string{keyVersion: "1", keySequence: "x"}), `read metadata: got lockstep_file_sequence "x"; want a number`},

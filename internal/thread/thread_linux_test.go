@@ -5,7 +5,6 @@ package thread
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -48,7 +47,7 @@ func TestThread_Stopped_IsGone(t *testing.T) {
 	if id == os.Getpid() {
 		t.Skip("the goroutine got the first thread of the process, which no program can end")
 	}
-	task := filepath.Join("/proc/self/task", strconv.Itoa(id))
+	task := "/proc/self/task/" + strconv.Itoa(id)
 	assert.Eventually(t, func() bool {
 		_, err := os.Stat(task)
 		return os.IsNotExist(err)

@@ -36,23 +36,22 @@ func (s *Spool) begin(of life, step model.Optional[int64], now time.Time) (*open
 }
 
 // add adds an operation. What the encoder cannot encode costs the file, and not the process.
-func (f *openFile) add(rank *model.Rank, op *model.Op, summary *model.Summary) (err error) {
-	defer recovered(&err)
+func (f *openFile) add(rank *model.Rank, op *model.Op, summary *model.Summary) error {
 	if !f.step.OK {
 		f.step = op.Step
 	}
-	return f.writer.AddOp(rank, op, summary)
+	return encode(func() error { return f.writer.AddOp(rank, op, summary) })
 }
 
-func (f *openFile) finish() (err error) {
-	defer recovered(&err)
-	return f.writer.Close()
-}
+func (f *openFile) finish() error { return encode(f.writer.Close) }
 
-func recovered(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("encode file: %v", p)
-	}
+func encode(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("encode file: %v", p)
+		}
+	}()
+	return do()
 }
 
 // beyond reports whether a step is of a later range of so many steps than the first of the file.
@@ -111,7 +110,7 @@ func (s *Spool) write(p *encoded) error {
 	if err := s.ring.makeRoom(size, s.config.Uploads); err != nil {
 		return err
 	}
-	at := path.Join(folder(p.life.job), folder(p.life.incarnation), fileName(p.first, p.last, p.number))
+	at := path.Join(Folder(p.life.job), Folder(p.life.incarnation), fileName(p.first, p.last, p.number))
 	if err := place(s.config.Directory, at, p.content); err != nil {
 		return err
 	}

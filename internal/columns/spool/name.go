@@ -24,9 +24,9 @@ const (
 	digestBytes = 4
 )
 
-// folder returns the name of a folder for a name from outside: of letters, digits and "._-" alone, not hidden, and
+// Folder returns the name of a folder for a name from outside: of letters, digits and "._-" alone, not hidden, and
 // of limited length. A name that is changed gets a digest of the whole, so that two of them stay two folders.
-func folder(name string) string {
+func Folder(name string) string {
 	if name == "" {
 		return unnamed
 	}

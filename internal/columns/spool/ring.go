@@ -22,8 +22,11 @@ const (
 
 // File is a file of the spool.
 type File struct {
-	Path   string // below the directory, with slashes
-	Size   int64  // bytes
+	Path string // below the directory, with slashes
+	Size int64  // bytes
+	// Earlier says that an earlier run wrote the file, and may have uploaded it.
+	Earlier bool
+
 	number int64
 	sent   bool
 }
@@ -75,7 +78,7 @@ func (r *ring) scan() error {
 		if err != nil {
 			return err
 		}
-		r.files = append(r.files, &File{Path: filepath.ToSlash(rel), Size: info.Size(), number: number})
+		r.files = append(r.files, &File{Path: filepath.ToSlash(rel), Size: info.Size(), Earlier: true, number: number})
 		r.size += info.Size()
 		r.next = max(r.next, number+1)
 		return nil

@@ -272,15 +272,15 @@ func TestOpen_WhatCannotBe_SaysWhatToDo(t *testing.T) {
 
 func TestFolder_NamesFromOutside_StayInside(t *testing.T) {
 	for _, name := range []string{"", "..", "../../etc", "a/b", `a\b`, ".hidden", "...", "\x00", "ä", strings.Repeat("../", 99)} {
-		got := folder(name)
+		got := Folder(name)
 		assert.Regexp(t, `^[A-Za-z0-9_-][A-Za-z0-9._-]*$`, got, "%q", name)
 		assert.LessOrEqual(t, len(got), maxFolder, "%q", name)
 	}
-	assert.Equal(t, "unnamed", folder(""))
-	assert.Equal(t, "llama-70b_v1.2", folder("llama-70b_v1.2"))
-	assert.NotEqual(t, folder("a/b"), folder("a b"), "two jobs stay two")
-	assert.NotEqual(t, folder("unnamed"), folder(""))
-	long := folder(strings.Repeat("x", 300))
+	assert.Equal(t, "unnamed", Folder(""))
+	assert.Equal(t, "llama-70b_v1.2", Folder("llama-70b_v1.2"))
+	assert.NotEqual(t, Folder("a/b"), Folder("a b"), "two jobs stay two")
+	assert.NotEqual(t, Folder("unnamed"), Folder(""))
+	long := Folder(strings.Repeat("x", 300))
 	assert.Len(t, long, maxFolder)
-	assert.NotEqual(t, long, folder(strings.Repeat("x", 301)))
+	assert.NotEqual(t, long, Folder(strings.Repeat("x", 301)))
 }

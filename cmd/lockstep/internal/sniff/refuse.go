@@ -13,7 +13,7 @@ import (
 )
 
 // Accepted lists what lockstep analyze reads, for refusals.
-const Accepted = "PyTorch traces (traceEvents), OTLP JSON of spans (resourceSpans), Flight Recorder dumps, answers of NCCL's RAS (the output of ncclras), " +
+const Accepted = "PyTorch traces (traceEvents), OTLP JSON of spans (resourceSpans), Parquet files of the parquet exporter, Flight Recorder dumps, answers of NCCL's RAS (the output of ncclras), " +
 	"or logs of ranks with lines of PyTorch's watchdog (\"Watchdog caught collective operation timeout\")"
 
 // ErrNoAnswer is of files that hold a message of ncclras instead of an answer, or a part of one.

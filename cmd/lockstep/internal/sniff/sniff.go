@@ -31,6 +31,7 @@ const (
 	FlightRecorder        // a Flight Recorder dump: a pickle, or its JSON twin
 	RankLog               // a log with lines of PyTorch's watchdog, or torchrun's error summary
 	RAS                   // an answer of NCCL's RAS: the output of ncclras, in text or JSON
+	Parquet               // a Parquet file, whatever its columns are
 )
 
 // formatKeys are the top-level keys that tell a format. Others, as a PyTorch
@@ -80,6 +81,9 @@ func isDump(head []byte) bool {
 
 // sniffLimit bounds how much of a file is looked at.
 const sniffLimit = 1 << 20
+
+// parquetMagic is what each Parquet file begins with (apache/parquet-format).
+const parquetMagic = "PAR1"
 
 // maxWindow bounds the memory of a decoder of zstd: 128 MiB, as its command line tool.
 const maxWindow = 128 << 20
@@ -138,6 +142,9 @@ func File(path string) (Format, error) {
 	start, _ := b.Peek(dumpHead)
 	if isDump(start) {
 		return FlightRecorder, nil
+	}
+	if bytes.HasPrefix(start, []byte(parquetMagic)) {
+		return Parquet, nil
 	}
 	holdsDumps := gathered(start) && !ranklog.IsDocker(start) // before it is read on
 	if isRAS(start) {
