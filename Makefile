@@ -29,6 +29,7 @@ BUILD_LOCKSTEP := $(GO) build -trimpath -buildvcs=auto -o bin/lockstep ./cmd/loc
 
 TORCH := torch==2.15.0 numpy==2.4.6
 NVTX  := nvtx==0.2.17 nvidia-nvtx==13.2.86
+DUCKDB := duckdb==2.0.1
 
 .DEFAULT_GOAL := help
 
@@ -113,6 +114,7 @@ test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks o
 .PHONY: e2e
 # Most of these tests wait for processes: six at a time leave room on two cores.
 e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/kafka bin/nvtx-venv bin/cupti ## Run the tests against real Jaeger, Kafka, Prometheus, NVTX and CUPTI
+e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/nvtx-venv bin/duckdb-venv bin/cupti ## Run the tests against real Jaeger, Prometheus, DuckDB, NVTX and CUPTI
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
 	cd e2e && $(GO) test -trimpath -count=1 -timeout 20m -parallel 6 -v $(GOTESTFLAGS) ./...
 	cd bench/skew && $(GO) test -trimpath -count=1 $(GOTESTFLAGS) ./...
@@ -225,6 +227,11 @@ bench: ## Run the benchmarks and the comparisons in bench/
 .PHONY: bench-kafka
 bench-kafka: bin/kafka ## Compare partitioned_kafka with contrib's kafka on a real broker, three minutes (BENCH_KAFKA="-rounds 5": flags)
 	cd bench/kafka && $(GO) run -trimpath . $(BENCH_KAFKA)
+DATA ?= ../shared/data
+
+.PHONY: bench-columns
+bench-columns: ## Print how many bytes an operation takes as Parquet, against OTLP with zstd (DATA=folder: of real traces; COLUMNS=1: each column)
+	@$(GO) run -trimpath ./bench/columns -data "$(DATA)" $(if $(COLUMNS),-columns)
 
 .PHONY: scoreboard
 scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)
@@ -264,6 +271,7 @@ clean: ## Remove what was built
 
 # Parts that take minutes and depend on versions alone: made once for all checkouts.
 .PHONY: bin/builder bin/golangci-lint bin/jaeger bin/kafka bin/nvtx-venv bin/cupti bin/zig bin/torch-libraries .venv/bin/python
+.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/nvtx-venv bin/duckdb-venv bin/cupti bin/zig bin/torch-libraries .venv/bin/python
 bin/builder:
 	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool go.opentelemetry.io/collector/cmd/builder
 
@@ -292,6 +300,10 @@ bin/kafka:
 # NVTX as a Python program has it, and the header of a C program.
 bin/nvtx-venv:
 	@$(CACHED) $@ "$(PYTHON_KEY)" scripts/parts.sh venv $(NVTX)
+
+# DuckDB as a Python module, for the queries of docs/format/parquet.md.
+bin/duckdb-venv:
+	@$(CACHED) $@ "$(PYTHON_KEY)" scripts/parts.sh venv $(DUCKDB)
 
 # NVIDIA's libraries as their packages have them, one of each generation; no driver
 # and no GPU is needed to load them. The program that does comes from inject/cupti.
