@@ -42,6 +42,7 @@ func run(ctx context.Context, to io.Writer, data string, each bool) error {
 		return err
 	}
 	out := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	var empty int64
 	fmt.Fprintln(out, "operations of\tcount\tcore B\tall B\tall 100 ns B\tOTLP B\tOTLP zstd B\tall/OTLP zstd\taims missed\tns to write")
 	for _, s := range sources {
 		m, err := measure(s)
@@ -54,8 +55,22 @@ func run(ctx context.Context, to io.Writer, data string, each bool) error {
 		if each {
 			m.list(out)
 		}
+		empty = m.empty()
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("print table: %w", err)
+	}
+	fmt.Fprintf(to, "a column without values takes %d bytes of a row group\n", empty)
+	return nil
+}
+
+// empty returns what the smallest column takes of a row group, with its part of the metadata.
+func (m *measured) empty() int64 {
+	least, rest := m.file, m.file
+	for _, n := range m.columns {
+		least, rest = min(least, n), rest-n
+	}
+	return (least + rest/int64(len(m.columns))) / int64(m.groups)
 }
 
 // missed names the aims that are missed.

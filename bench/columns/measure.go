@@ -29,6 +29,7 @@ type measured struct {
 	file, coarse int64 // whole files, of exact times and of 100 ns
 	otlp, zipped int64
 	columns      map[string]int64
+	groups       int
 	time         time.Duration // to sort, encode and compress
 }
 
@@ -48,7 +49,7 @@ func measure(s *source) (*measured, error) {
 		return nil, err
 	}
 	defer f.Close()
-	m.columns = f.ColumnBytes()
+	m.columns, m.groups = f.ColumnBytes(), f.Groups()
 	for _, name := range core {
 		m.core += m.columns[name]
 	}

@@ -29,7 +29,7 @@ const (
 	// processor's cache meanwhile.
 	blockRows = 256
 	// pageBytes has room for a column of a row group, so that most columns have one page.
-	pageBytes = 288 << 10
+	pageBytes = 512 << 10
 )
 
 // codec compresses pages in the goroutine of the writer.
