@@ -69,6 +69,7 @@ func startCollector(t *testing.T, config string, env map[string]string) *collect
 		"LOCKSTEP_SPANS":               c.spans,
 		"LOCKSTEP_METRICS":             c.metrics,
 		"LOCKSTEP_STATE":               t.TempDir(),
+		"LOCKSTEP_OPERATIONS":          t.TempDir(),
 		"LOCKSTEP_TIMELINE_ENDPOINT":   ports[5],
 		"LOCKSTEP_PROBE_ADDRESS":       ports[6],
 		"LOCKSTEP_COMMIT_ENDPOINT":     ports[7],

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/ckpt"
 	"github.com/lockstep-otel/lockstep/internal/ckptsim"
+	"github.com/lockstep-otel/lockstep/internal/columns"
 	"github.com/lockstep-otel/lockstep/internal/epoch"
 	"github.com/lockstep-otel/lockstep/internal/epoch/bilateral"
 	"github.com/lockstep-otel/lockstep/internal/fleet"
@@ -34,6 +35,12 @@ import (
 
 // object is a document whose value at a key is hostile, for readers of objects.
 func object(key, value string) []byte { return []byte(`{"` + key + `": ` + value) }
+
+// parquetFile is a file of these metadata alone.
+func parquetFile(metadata []byte) []byte {
+	b := append([]byte(columns.Magic), metadata...)
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(metadata))), columns.Magic...)
+}
 
 // decoder is one of what other programs write, with what it is given.
 type decoder struct {
@@ -56,6 +63,17 @@ func decoders(deep int) map[string]decoder {
 			decode: func(t *testing.T, data []byte) error {
 				t.Helper()
 				_, err := kineto.Parse(t.Context(), bytes.NewReader(data), "rank0.json", kineto.DefaultOptions())
+				return err
+			},
+		},
+		"columns": {
+			inputs: [][]byte{
+				parquetFile(bytes.Repeat([]byte{0x1c}, deep)), parquetFile(bytes.Repeat([]byte{0x19}, deep)), // structures, lists
+				parquetFile([]byte{0x29, 0xfc, 0xff, 0xff, 0xff, 0x07}),            // a schema of 2^31 columns
+				parquetFile(append([]byte{0x48, 0xff, 0xff, 0xff, 0x07}, long...)), // a text
+			},
+			decode: func(_ *testing.T, data []byte) error {
+				_, err := columns.Open(bytes.NewReader(data), int64(len(data)))
 				return err
 			},
 		},
