@@ -118,10 +118,10 @@ func TestAnalyze_ParquetOfWhatCannotBeTrue_IsLeftOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, out.Bytes(), 0o600))
 	_, r := analyzeJSON(t, path)
-	var said []string
+	var problems []string
 	for _, p := range r.Problems {
-		said = append(said, p.What)
+		problems = append(problems, p.What)
 	}
-	assert.Contains(t, fmt.Sprint(said), "want an end that is not before the start")
-	assert.Contains(t, fmt.Sprint(said), `attribute lockstep.op.kind: got Str "other"`)
+	assert.Contains(t, fmt.Sprint(problems), "want an end that is not before the start")
+	assert.Contains(t, fmt.Sprint(problems), `attribute lockstep.op.kind: got Str "other"`)
 }

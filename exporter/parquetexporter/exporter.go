@@ -130,7 +130,7 @@ func (w *writer) observe(t *thread.Thread) error {
 	))
 }
 
-// tick closes files that are due. A disk that takes nothing is logged here, since senders are told by their errors.
+// tick closes files that are due. It logs a disk that takes nothing; senders get the error, too.
 func (w *writer) tick(now time.Time) {
 	var err error
 	if run := w.thread.Do(context.Background(), func() {

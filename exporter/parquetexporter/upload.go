@@ -84,7 +84,7 @@ func (u *uploader) stop() {
 	u.idle()
 }
 
-// wake says that there is a file. It does not wait.
+// wake makes the uploader look for files. It does not wait.
 func (u *uploader) wake() {
 	select {
 	case u.signal <- struct{}{}:

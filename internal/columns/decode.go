@@ -92,7 +92,7 @@ const maxBlock = 1 << 16
 
 // decodeDelta decodes DELTA_BINARY_PACKED.
 func decodeDelta(b []byte, n int) ([]int64, error) {
-	d := &thrift{b: b} // whose varints these are
+	d := &thrift{b: b} // the varints are those of Thrift
 	block, packs, total, first := d.uvarint(), d.uvarint(), d.uvarint(), d.int()
 	switch {
 	case d.err != nil:

@@ -4,6 +4,7 @@ package columns
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,4 +105,30 @@ func shorten(s string) string {
 		return s[:maxShown] + "..."
 	}
 	return s
+}
+
+// pairs returns the metadata of the file.
+func (w *Writer) pairs() [][2]string {
+	m := &w.meta
+	ranks := make([]int64, 0, len(w.ranks))
+	for r := range w.ranks {
+		ranks = append(ranks, r)
+	}
+	slices.Sort(ranks)
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	pairs := [][2]string{
+		{keyVersion, number(Version)},
+		{keyJob, m.Job},
+		{keyIncarnation, m.Incarnation},
+		{keyRanks, ranksText(ranks)},
+		{keyRanksCount, number(int64(len(ranks)))},
+		{keyResolution, number(int64(m.Resolution))},
+		{keyMaxError, number(m.Resolution.MaxError())},
+		{keyProducer, m.Producer},
+		{keySequence, number(m.Sequence)},
+	}
+	if m.FirstStep.OK {
+		pairs = append(pairs, [2]string{keyFirstStep, number(m.FirstStep.V)}, [2]string{keyLastStep, number(m.LastStep.V)})
+	}
+	return pairs
 }

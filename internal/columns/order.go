@@ -39,8 +39,8 @@ func compareBools(a, b bool) int {
 	return 1
 }
 
-// compareRanks orders ranks so that those that are equal are neighbours, mostly: two ranks that differ in
-// another field are told apart by the reader.
+// compareRanks orders ranks so that those that are equal are neighbours, mostly: the reader separates two
+// ranks that differ in another field.
 func compareRanks(a, b *model.Rank) int {
 	return cmp.Or(
 		cmp.Compare(a.JobID, b.JobID),

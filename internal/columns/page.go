@@ -124,7 +124,7 @@ func (p *pages) next() (h page, levels, data []byte, ok bool, err error) {
 	body := rest[:h.compressed]
 	p.b = rest[h.compressed:]
 	if h.summed && crc32.ChecksumIEEE(body) != uint32(h.sum) {
-		return h, nil, nil, false, errors.New("got a page whose bytes do not have its checksum: the file is damaged")
+		return h, nil, nil, false, errors.New("got a page that differs from its checksum: the file is damaged")
 	}
 	levels, data, err = p.body(&h, body)
 	return h, levels, data, err == nil, err

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Another reader finds in the file what the columns say.
+// Another reader finds in the file the values of the columns.
 func TestFile_ReadByParquetGo_HasTheSameValues(t *testing.T) {
 	batches := randomBatches(t, 5, 2, 40, true)
 	b := written(t, Meta{Resolution: Exact}, batches)

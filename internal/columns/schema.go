@@ -7,7 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/encoding"
 )
 
-// ordered is a group whose fields have the order of the table; parquet.Group sorts them by name.
+// ordered is a group that has its fields in the order of the table; parquet.Group sorts them by name.
 type ordered struct {
 	parquet.Group
 	fields []parquet.Field

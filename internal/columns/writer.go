@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"unsafe"
 
 	"github.com/parquet-go/parquet-go"
@@ -39,7 +37,6 @@ var codec = &zstd.Codec{Level: zstd.SpeedDefault, Concurrency: 1}
 type Writer struct {
 	meta    Meta
 	out     *counter
-	columns []column
 	parquet *parquet.GenericWriter[any]
 	rows    []row
 	bytes   int // of the rows
@@ -64,17 +61,15 @@ func (c *counter) Write(b []byte) (int, error) {
 }
 
 // NewWriter begins a file. It fails for a resolution that the format does not have.
-func NewWriter(out io.Writer, m Meta) (*Writer, error) { return newWriter(out, m, table) }
-
-func newWriter(out io.Writer, m Meta, columns []column) (*Writer, error) {
+func NewWriter(out io.Writer, m Meta) (*Writer, error) {
 	if !m.Resolution.known() {
 		return nil, fmt.Errorf("begin file: got resolution %d ns; want %d or %d", m.Resolution, Exact, HundredNanosecs)
 	}
 	m.FirstStep, m.LastStep = model.Optional[int64]{}, model.Optional[int64]{}
-	w := &Writer{meta: m, out: &counter{to: out}, columns: columns, ranks: map[int64]bool{}}
-	w.parquet = parquet.NewGenericWriter[any](w.out, schemaOf(columns),
+	w := &Writer{meta: m, out: &counter{to: out}, ranks: map[int64]bool{}}
+	w.parquet = parquet.NewGenericWriter[any](w.out, schemaOf(table),
 		parquet.Compression(codec), parquet.DataPageVersion(2), parquet.DataPageStatistics(false), parquet.PageBufferSize(pageBytes),
-		parquet.CreatedBy("lockstep", m.Producer, ""), unbounded(columns))
+		parquet.CreatedBy("lockstep", m.Producer, ""), unbounded(table))
 	return w, nil
 }
 
@@ -168,7 +163,7 @@ func (w *Writer) Flush() error {
 	for rows := w.rows; len(rows) > 0; rows = rows[min(blockRows, len(rows)):] {
 		for i, c := range to {
 			if err := w.write(i, c, rows[:min(blockRows, len(rows))]); err != nil {
-				w.err = fmt.Errorf("write column %s: %w", w.columns[i].name, err)
+				w.err = fmt.Errorf("write column %s: %w", table[i].name, err)
 				return w.err
 			}
 		}
@@ -185,7 +180,7 @@ func (w *Writer) Flush() error {
 
 // write writes the values of column i of rows.
 func (w *Writer) write(i int, to *parquet.ColumnWriter, rows []row) error {
-	c := &w.columns[i]
+	c := &table[i]
 	if cap(w.values) == 0 {
 		w.values = make([]parquet.Value, blockRows)
 	}
@@ -195,6 +190,10 @@ func (w *Writer) write(i int, to *parquet.ColumnWriter, rows []row) error {
 		present = 0
 	}
 	for k := range rows {
+		if i < len(rankColumns) && k > 0 && rows[k].rank == rows[k-1].rank {
+			values[k] = values[k-1] // of one rank all rows are alike
+			continue
+		}
 		v := c.get(&rows[k])
 		if !v.ok {
 			values[k] = null
@@ -250,29 +249,3 @@ func (w *Writer) Close() error {
 }
 
 var errClosed = errors.New("write operations: the file is closed")
-
-// pairs returns the metadata of the file.
-func (w *Writer) pairs() [][2]string {
-	m := &w.meta
-	ranks := make([]int64, 0, len(w.ranks))
-	for r := range w.ranks {
-		ranks = append(ranks, r)
-	}
-	slices.Sort(ranks)
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	pairs := [][2]string{
-		{keyVersion, number(Version)},
-		{keyJob, m.Job},
-		{keyIncarnation, m.Incarnation},
-		{keyRanks, ranksText(ranks)},
-		{keyRanksCount, number(int64(len(ranks)))},
-		{keyResolution, number(int64(m.Resolution))},
-		{keyMaxError, number(m.Resolution.MaxError())},
-		{keyProducer, m.Producer},
-		{keySequence, number(m.Sequence)},
-	}
-	if m.FirstStep.OK {
-		pairs = append(pairs, [2]string{keyFirstStep, number(m.FirstStep.V)}, [2]string{keyLastStep, number(m.LastStep.V)})
-	}
-	return pairs
-}

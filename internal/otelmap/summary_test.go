@@ -59,3 +59,25 @@ func TestLinkOnce(t *testing.T) {
 	LinkOnce(s, b, "last_arriver")
 	assert.Equal(t, 2, s.Links().Len())
 }
+
+// The summaries are those of the ranks that have operations, also behind a rank of which nothing can be true.
+func TestReadOpsAndSummaries_EachStep_HasItsOwn(t *testing.T) {
+	td := ptrace.NewTraces()
+	AppendOps(td, &model.Rank{JobID: "job", Rank: 1}, []model.Op{{Kind: model.KindCompute, Name: "late", Start: 9, End: 5}})
+	step := model.Op{Kind: model.KindStep, Name: "step", Start: 5, End: 9}
+	gemm := model.Op{Kind: model.KindCompute, Name: "gemm", Start: 5, End: 7}
+	AppendOps(td, &model.Rank{JobID: "job", Rank: 2}, []model.Op{gemm, step, step})
+	AppendOps(td, &model.Rank{JobID: "job", Rank: 3}, []model.Op{gemm})
+	spans := td.ResourceSpans().At(1).ScopeSpans().At(0).Spans()
+	want := Summary{Compute: 0.5, Ops: 1, Histograms: "{}"}
+	WriteSummary(&want, spans.At(2))
+	spans.At(0).Attributes().PutInt("lockstep.summary.ops", 7) // on no step
+
+	ranks, summaries := ReadOpsAndSummaries(td, nil)
+	require.Len(t, ranks, 2)
+	require.Len(t, summaries, 2)
+	assert.Equal(t, int64(2), ranks[0].Rank.Rank)
+	assert.Equal(t, StepSummaries{2: &want}, summaries[0])
+	assert.Nil(t, summaries[1])
+	assert.Equal(t, ReadOps(td, nil), ranks)
+}

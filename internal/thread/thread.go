@@ -92,7 +92,7 @@ func (t *Thread) Do(ctx context.Context, run func()) error {
 	}
 }
 
-// CPU returns the processor time that the thread has used up to its last call; 0 where the system does not tell.
+// CPU returns the processor time that the thread has used up to its last call; 0 where the system does not measure it.
 func (t *Thread) CPU() time.Duration { return time.Duration(t.cpu.Load()) }
 
 // Stop ends the thread behind the call under way. Further calls do nothing.

@@ -20,7 +20,7 @@ const (
 	unnamed   = "unnamed"
 	// maxFolder bounds the name of a folder, bytes.
 	maxFolder = 64
-	// digestBytes of SHA-256 tell folders apart whose names had to be changed.
+	// digestBytes of SHA-256 make folders differ that get a changed name.
 	digestBytes = 4
 )
 

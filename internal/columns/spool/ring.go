@@ -24,7 +24,7 @@ const (
 type File struct {
 	Path string // below the directory, with slashes
 	Size int64  // bytes
-	// Earlier says that an earlier run wrote the file, and may have uploaded it.
+	// Earlier is true where an earlier run wrote the file, and may have uploaded it.
 	Earlier bool
 
 	number int64

@@ -30,7 +30,7 @@ type Config struct {
 	Resolution columns.Resolution
 	// Producer is the version of the program.
 	Producer string
-	// Uploads says that files are uploaded: those that make room before are counted apart.
+	// Uploads is true where files are uploaded: those that make room before are counted apart.
 	Uploads bool
 }
 
@@ -117,7 +117,7 @@ func (s *Spool) start() (err error) {
 	return s.ring.makeRoom(0, s.config.Uploads)
 }
 
-// writable says what to do about a directory in which nothing can be written.
+// writable adds what to do about a directory in which nothing can be written.
 func writable(err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w; want a folder that the collector's user may write: change its owner, or set another directory", bare(err))
@@ -181,47 +181,6 @@ func (s *Spool) add(rank *model.Rank, op *model.Op, summary *model.Summary, now 
 func (s *Spool) discard(f *openFile) {
 	delete(s.open, f.life)
 	s.events.Dropped(f.writer.Rows(), Encoding)
-}
-
-// bound closes files until what is in memory is within its limit.
-func (s *Spool) bound(now time.Time) {
-	for s.Memory() > s.config.MaxMemory || len(s.open) > maxOpen {
-		var largest *openFile
-		for _, f := range s.open {
-			if largest == nil || f.memory() > largest.memory() {
-				largest = f
-			}
-		}
-		if largest == nil {
-			return
-		}
-		s.close(largest, now)
-	}
-}
-
-// maxOpen bounds the jobs whose files are open: each has buffers of its own.
-const maxOpen = 64
-
-// Memory returns about how many bytes of memory the operations take that are not on the disk.
-func (s *Spool) Memory() (n int) {
-	for _, f := range s.open {
-		n += f.memory()
-	}
-	for _, p := range s.pending {
-		n += len(p.content)
-	}
-	return n
-}
-
-// Waiting returns how many operations are not on the disk.
-func (s *Spool) Waiting() (n int64) {
-	for _, f := range s.open {
-		n += f.writer.Rows()
-	}
-	for _, p := range s.pending {
-		n += p.rows
-	}
-	return n
 }
 
 // Tick closes the files that have their age, and writes again those that could not be written.
