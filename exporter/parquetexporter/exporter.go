@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-otel/lockstep/exporter/parquetexporter/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/columns"
 	"github.com/lockstep-otel/lockstep/internal/columns/spool"
+	"github.com/lockstep-otel/lockstep/internal/component/health"
 	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/thread"
@@ -37,6 +38,8 @@ type writer struct {
 	uploads  *uploader // nil: there is no store
 
 	waiting atomic.Int64 // operations in memory
+	status  health.Status
+	blocked bool // the last tick could not write; it belongs to the interval
 }
 
 func newWriter(c *Config, set exporter.Settings) (*writer, error) {
@@ -48,7 +51,8 @@ func newWriter(c *Config, set exporter.Settings) (*writer, error) {
 }
 
 // start starts the thread, and opens the directory on it.
-func (w *writer) start(ctx context.Context, _ component.Host) error {
+func (w *writer) start(ctx context.Context, host component.Host) error {
+	w.status.Start(host)
 	t, err := thread.Start(thread.Config{Nice: w.config.Nice, Cores: w.config.Cores})
 	if err != nil {
 		return err
@@ -130,7 +134,7 @@ func (w *writer) observe(t *thread.Thread) error {
 	))
 }
 
-// tick closes files that are due. It logs a disk that takes nothing; senders get the error, too.
+// tick closes files that are due. A disk that takes nothing shows in the status of the component, and is logged once.
 func (w *writer) tick(now time.Time) {
 	var err error
 	if run := w.thread.Do(context.Background(), func() {
@@ -139,9 +143,14 @@ func (w *writer) tick(now time.Time) {
 	}); run != nil {
 		err = run
 	}
-	if err != nil {
+	w.status.Set("directory", err)
+	switch {
+	case err != nil && !w.blocked:
 		w.log.Warn("The file cannot be written; requests are refused meanwhile", zap.Error(err))
+	case err == nil && w.blocked:
+		w.log.Info("Files are written again")
 	}
+	w.blocked = err != nil
 }
 
 // traces takes the operations of a request. After an error none is taken.

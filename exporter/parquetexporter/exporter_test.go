@@ -7,11 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/exporter"
@@ -30,6 +33,22 @@ import (
 type running struct {
 	exporter.Traces
 	telemetry *componenttest.Telemetry
+	host      *host
+}
+
+// host keeps the last status that a component reported.
+type host struct {
+	component.Host
+	last atomic.Pointer[componentstatus.Event]
+}
+
+// Report keeps a status.
+func (h *host) Report(e *componentstatus.Event) { h.last.Store(e) }
+
+// is reports whether the last status is a given one.
+func (h *host) is(want componentstatus.Status) bool {
+	last := h.last.Load()
+	return last != nil && last.Status() == want
 }
 
 // direct returns a configuration without a queue and retries, so that a test gets the errors.
@@ -50,7 +69,8 @@ func begun(t *testing.T, c *Config) (*running, error) {
 	set.BuildInfo.Version = "1.2.3"
 	e, err := NewFactory().CreateTraces(t.Context(), set, c)
 	require.NoError(t, err)
-	return &running{e, tel}, e.Start(t.Context(), componenttest.NewNopHost())
+	r := &running{e, tel, &host{Host: componenttest.NewNopHost()}}
+	return r, e.Start(t.Context(), r.host)
 }
 
 func started(t *testing.T, c *Config) *running {
@@ -187,8 +207,10 @@ func TestTraces_DiskTakesNothing_SenderRepeatsAndNothingIsLost(t *testing.T) {
 	require.Eventually(t, func() bool { return r.ConsumeTraces(t.Context(), second) != nil }, time.Minute, 100*time.Millisecond)
 	taken := r.value(t, "waiting_operations", "")
 	assert.EqualValues(t, 1, r.value(t, "refused_requests", ""))
+	require.Eventually(t, func() bool { return r.host.is(componentstatus.StatusRecoverableError) }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, os.Remove(inTheWay))
 	require.Eventually(t, func() bool { return r.ConsumeTraces(t.Context(), second) == nil }, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return r.host.is(componentstatus.StatusOK) }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, r.Shutdown(t.Context()))
 	n := 0
 	for _, path := range filesOf(t, c.Directory) {

@@ -109,9 +109,11 @@ func (u *uploader) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil {
+		if err == nil || errors.Is(err, errGone) {
 			u.spool.Sent(file)
-			u.count("uploaded")
+			if err == nil {
+				u.count("uploaded")
+			}
 			delay = delays(&u.config.Retry)
 			continue
 		}
@@ -136,13 +138,16 @@ func (u *uploader) count(outcome string) {
 	u.meter.ExporterParquetUploads.Add(context.Background(), 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
-// upload puts a file as an object. A file that is not there any more needs no upload: it made room for others.
+// errGone is the error of a file that is not there any more: it made room for others.
+var errGone = errors.New("the file was deleted")
+
+// upload puts a file as an object.
 func (u *uploader) upload(ctx context.Context, file spool.File) error {
 	ctx, cancel := context.WithTimeout(ctx, u.config.Timeout)
 	defer cancel()
 	f, err := os.Open(u.spool.Path(file))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return errGone
 	}
 	if err != nil {
 		return fmt.Errorf("open file: %w", err)

@@ -115,6 +115,9 @@ func (w *Writer) AddOp(rank *model.Rank, op *model.Op, summary *model.Summary) e
 	w.ranks[rank.Rank] = true
 	w.noteStep(op.Step)
 	w.rows = append(w.rows, row{rank: rank, op: op, summary: summary, unit: int64(w.meta.Resolution)})
+	if n := len(w.rows); n < 2 || w.rows[n-2].rank != rank {
+		w.bytes += rank.TextBytes()
+	}
 	w.bytes += op.Bytes()
 	if summary != nil {
 		w.bytes += len(summary.Histograms)

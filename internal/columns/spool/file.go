@@ -59,7 +59,16 @@ func (f *openFile) beyond(step model.Optional[int64], steps int64) bool {
 	return steps > 0 && step.OK && f.step.OK && step.V/steps > f.step.V/steps
 }
 
-func (f *openFile) memory() int { return f.writer.Waiting() + f.content.Cap() }
+// encoderBytes is about what the buffers of an encoder take once it has written a row group.
+const encoderBytes = 16 << 20
+
+func (f *openFile) memory() int {
+	n := f.writer.Waiting() + f.content.Cap()
+	if f.writer.Written() > 0 {
+		n += encoderBytes
+	}
+	return n
+}
 
 // close encodes a file to its end, and writes it to the disk.
 func (s *Spool) close(f *openFile, now time.Time) {

@@ -35,6 +35,7 @@ type File struct {
 type ring struct {
 	directory string
 	limit     int64
+	most      int // files
 	deleted   func(reason string)
 
 	mu    sync.Mutex
@@ -45,13 +46,16 @@ type ring struct {
 
 // Reasons for which a file is deleted.
 const (
-	// Limit is of a file that made room for a newer one.
+	// Limit is of a file that made room for newer ones, by its bytes or as one of too many files.
 	Limit = "ring_limit"
 	// LimitBeforeUpload is of a file that made room, and that was not uploaded yet.
 	LimitBeforeUpload = "ring_limit_before_upload"
 	// Leftover is of a temporary file of a process that was killed.
 	Leftover = "leftover"
 )
+
+// maxFiles bounds the files of a directory: each takes memory, and a name in its folder.
+const maxFiles = 1 << 16
 
 // scan finds the files of a directory, and removes the temporary ones.
 func (r *ring) scan() error {
@@ -90,11 +94,11 @@ func (r *ring) scan() error {
 	return nil
 }
 
-// makeRoom deletes the oldest files until so many bytes more are within the limit.
+// makeRoom deletes the oldest files until a file of so many bytes more is within the limits.
 func (r *ring) makeRoom(more int64, uploads bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(r.files) > 0 && r.size+more > r.limit {
+	for len(r.files) > 0 && (r.size+more > r.limit || len(r.files) >= r.most) {
 		oldest := r.files[0]
 		path := r.path(oldest)
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

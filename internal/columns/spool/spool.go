@@ -17,7 +17,7 @@ import (
 type Config struct {
 	// Directory is the folder of the files. It is made where it is missing, in a folder that is there.
 	Directory string
-	// MaxBytes bounds all files together. It is larger than a file.
+	// MaxBytes bounds all files together. It is larger than a file. There are at most 65,536 files besides.
 	MaxBytes int64
 	// MaxFileRows, MaxFileBytes and MaxFileSteps close a file that has as many operations, bytes, or steps; 0: no
 	// steps do. A file has a row group more than its bytes at most.
@@ -87,7 +87,7 @@ type encoded struct {
 
 // Open locks the directory, and finds the files of earlier runs.
 func Open(c Config, e Events) (*Spool, error) {
-	s := &Spool{config: c, events: e, ring: ring{directory: c.Directory, limit: c.MaxBytes, deleted: e.Deleted}, open: map[life]*openFile{}}
+	s := &Spool{config: c, events: e, ring: ring{directory: c.Directory, limit: c.MaxBytes, most: maxFiles, deleted: e.Deleted}, open: map[life]*openFile{}}
 	if err := s.start(); err != nil {
 		if s.lock != nil {
 			_ = s.lock.Close() // nothing was written

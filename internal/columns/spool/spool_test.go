@@ -200,6 +200,21 @@ func TestSpool_Limit_DeletesTheOldest(t *testing.T) {
 	require.NoError(t, s.Close(begin))
 }
 
+func TestSpool_ManyFiles_DeleteTheOldest(t *testing.T) {
+	c := testConfig(t)
+	c.MaxFileRows = 1
+	s, seen := opened(t, c)
+	s.ring.most = 3
+	require.NoError(t, s.Add(steps("job", 1, 2, 3, 4, 5), begin))
+	require.NoError(t, s.Close(begin))
+	var left []int64
+	for _, in := range files(t, c.Directory) {
+		left = append(left, in...)
+	}
+	assert.ElementsMatch(t, []int64{3, 4, 5}, left)
+	assert.Equal(t, map[string]int64{Limit: 2}, seen.deleted)
+}
+
 func TestSpool_DiskTakesNothing_RefusesAndLosesNothing(t *testing.T) {
 	c := testConfig(t)
 	s, seen := opened(t, c)
