@@ -113,8 +113,7 @@ test-capabilities: ## Find docs/capabilities.md out on all jobs that it speaks o
 
 .PHONY: e2e
 # Most of these tests wait for processes: six at a time leave room on two cores.
-e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/kafka bin/nvtx-venv bin/cupti ## Run the tests against real Jaeger, Kafka, Prometheus, NVTX and CUPTI
-e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/nvtx-venv bin/duckdb-venv bin/cupti ## Run the tests against real Jaeger, Prometheus, DuckDB, NVTX and CUPTI
+e2e: distro distro-agent inject bin/lockstep gpu-kit bin/jaeger bin/kafka bin/nvtx-venv bin/duckdb-venv bin/cupti ## Run the tests against real Jaeger, Kafka, Prometheus, DuckDB, NVTX and CUPTI
 	@$(MAKE) --no-print-directory -s -C inject/cupti tests
 	cd e2e && $(GO) test -trimpath -count=1 -timeout 20m -parallel 6 -v $(GOTESTFLAGS) ./...
 	cd bench/skew && $(GO) test -trimpath -count=1 $(GOTESTFLAGS) ./...
@@ -270,8 +269,7 @@ clean: ## Remove what was built
 	rm -rf bin dist .distro-check distro/.agent-check
 
 # Parts that take minutes and depend on versions alone: made once for all checkouts.
-.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/kafka bin/nvtx-venv bin/cupti bin/zig bin/torch-libraries .venv/bin/python
-.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/nvtx-venv bin/duckdb-venv bin/cupti bin/zig bin/torch-libraries .venv/bin/python
+.PHONY: bin/builder bin/golangci-lint bin/jaeger bin/kafka bin/nvtx-venv bin/duckdb-venv bin/cupti bin/zig bin/torch-libraries .venv/bin/python
 bin/builder:
 	@$(CACHED) $@ "$$(cat tools/go.mod tools/go.sum | sha256sum)" scripts/parts.sh tool go.opentelemetry.io/collector/cmd/builder
 

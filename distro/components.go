@@ -21,8 +21,8 @@ import (
 	servicegraphconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/servicegraphconnector"
 	spanmetricsconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
 	jsonlinesexporter "github.com/lockstep-otel/lockstep/exporter/jsonlinesexporter"
-	partitionedkafkaexporter "github.com/lockstep-otel/lockstep/exporter/partitionedkafkaexporter"
 	parquetexporter "github.com/lockstep-otel/lockstep/exporter/parquetexporter"
+	partitionedkafkaexporter "github.com/lockstep-otel/lockstep/exporter/partitionedkafkaexporter"
 	reportexporter "github.com/lockstep-otel/lockstep/exporter/reportexporter"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
 	otlpexporter "go.opentelemetry.io/collector/exporter/otlpexporter"
@@ -194,8 +194,8 @@ func components() (otelcol.Factories, error) {
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
 		jsonlinesexporter.NewFactory(),
-		partitionedkafkaexporter.NewFactory(),
 		parquetexporter.NewFactory(),
+		partitionedkafkaexporter.NewFactory(),
 		reportexporter.NewFactory(),
 		debugexporter.NewFactory(),
 		otlpexporter.NewFactory(),
@@ -212,8 +212,8 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
 		jsonlinesexporter.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
-		partitionedkafkaexporter.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		parquetexporter.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		partitionedkafkaexporter.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		reportexporter.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		debugexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/debugexporter v0.165.0",
 		otlpexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/otlpexporter v0.165.0",

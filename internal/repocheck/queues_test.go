@@ -19,6 +19,7 @@ type queueConfig struct {
 			Storage   string `yaml:"storage"`
 			Size      int64  `yaml:"queue_size"`
 			Consumers int    `yaml:"num_consumers"`
+			Enabled   *bool  `yaml:"enabled"`
 		} `yaml:"sending_queue"`
 	} `yaml:"exporters"`
 	Extensions map[string]struct {
@@ -54,7 +55,8 @@ func eachQueue(t *testing.T, check func(t *testing.T, name string, c queueConfig
 		var c queueConfig
 		require.NoError(t, yaml.Unmarshal(readFile(t, file), &c), file)
 		for id := range c.Exporters {
-			if c.Exporters[id].Queue == nil {
+			q := c.Exporters[id].Queue
+			if q == nil || q.Enabled != nil && !*q.Enabled {
 				delete(c.Exporters, id)
 			}
 		}
