@@ -203,3 +203,138 @@ func findingIDs(t *testing.T, file string) map[string]bool {
 	}
 	return ids
 }
+
+// stageVariant is how a recorded topic is read: by so many gateways, of which one may be killed.
+type stageVariant struct {
+	name     string
+	gateways int
+	killed   bool
+}
+
+// One recorded topic gives the same findings, by id, whether one gateway reads it, or four, or four of which one is
+// killed in between, and each step is concluded once, over all ranks.
+func TestKafka_Gateways_FindingsAreEqualByID(t *testing.T) {
+	t.Parallel()
+	w := &stageWorld{kafka: startKafka(t, false, nil)}
+	w.kafka.topics(t, 8)
+	w.agent = newKafkaAgent(t, w.kafka.plain)
+	w.agent.start(t)
+	w.agent.ready(t)
+	w.sink = newSpanSink(t)
+	workers := startWorkers(t, w.agent.env["LOCKSTEP_DIR"], "host")
+	time.Sleep(time.Duration(tier.N(t, 8, 30)) * time.Second)
+	for _, worker := range workers {
+		require.NoError(t, worker.cmd.Process.Signal(syscall.SIGINT))
+	}
+	for _, worker := range workers {
+		assert.Zero(t, worker.wait(t, stopLimit))
+	}
+	made := (&killWorld{workers: workers}).stepsMade(t)
+	steps := slices.Min(made)
+	eventually(t, readyLimit, func() error { return atLeast(stepsIn(t, w.kafka), liveRanks*steps) }, w.agent.process, w.kafka.process)
+	assert.Zero(t, w.agent.end(t))
+
+	var want []string
+	for _, v := range []stageVariant{{"one", 1, false}, {"four", 4, false}, {"killed", 4, true}} {
+		ids, whole, part := w.read(t, v, steps)
+		assert.Equal(t, steps, whole, "%s: steps that were concluded over all ranks", v.name)
+		assert.Zero(t, part, "%s: steps that were concluded over some", v.name)
+		if want == nil {
+			want = ids
+		}
+		assert.Equal(t, want, ids, v.name)
+	}
+	assert.Len(t, want, 1)
+}
+
+// stepsIn returns how many steps of ranks the topic of operations has, each once.
+func stepsIn(t *testing.T, k *kafka) int {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, m := range k.records(t, operationsTopic) {
+		for _, s := range spansOfRecord(t, m) {
+			if s.Name() == "step" {
+				id := s.SpanID()
+				seen[id.String()] = true
+			}
+		}
+	}
+	return len(seen)
+}
+
+// read reads the topic of operations in a way, and returns the ids of the findings and how many steps were concluded.
+func (w *stageWorld) read(t *testing.T, v stageVariant, steps int) (ids []string, whole, part int) {
+	t.Helper()
+	jobs, events := "jobs-"+v.name, "events-"+v.name
+	w.kafka.topic(t, jobs, 4, nil)
+	w.kafka.topic(t, events, 4, nil)
+	w.sink, w.gateways, w.concluders, w.findings = newSpanSink(t), nil, nil, nil
+	for range v.gateways {
+		w.gateways = append(w.gateways, w.newGateway(t))
+	}
+	w.concluders = []*killable{w.newConcluder(t, 0)}
+	all := slices.Concat(w.gateways, w.concluders)
+	for _, c := range all {
+		c.env["LOCKSTEP_KAFKA_JOBS"], c.env["LOCKSTEP_KAFKA_JOB_EVENTS"] = jobs, events
+		group := "gateways-" + v.name
+		if c == w.concluders[0] {
+			group = "concluders-" + v.name
+		}
+		c.args = append(c.args, "--config", "yaml:{receivers: {job_kafka: {group_id: "+group+", batch_bytes: 20000}}}")
+		c.start(t)
+	}
+	if v.killed {
+		eventually(t, readyLimit, func() error { return atLeast(len(w.kafka.records(t, jobs)), 5) })
+		w.gateways[0].kill(t)
+		whole, _ = w.sink.judged(steps, liveRanks)
+		require.Less(t, whole, steps, "in between")
+		all = all[1:]
+	}
+	for _, c := range all {
+		c.ready(t)
+	}
+	for until := time.Now().Add(2 * readyLimit); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
+		if whole, part = w.sink.judged(steps, liveRanks); whole == steps {
+			break
+		}
+	}
+	whole, part = w.sink.judged(steps, liveRanks)
+	for _, c := range all {
+		assert.Zero(t, c.end(t), c.name)
+	}
+	_, found := w.accused(t)
+	return slices.Sorted(maps.Keys(found)), whole, part
+}
+
+// Gateways and concluders are added and removed under load, so that partitions move in the middle of steps. No step
+// is concluded twice with different results, and each is concluded over all ranks.
+func TestKafka_MembersChange_NoStepIsConcludedTwice(t *testing.T) {
+	t.Parallel()
+	w := newStageWorld(t, 1, 1)
+	w.produce(t, func() {
+		time.Sleep(3 * time.Second)
+		gateway, concluder := w.newGateway(t), w.newConcluder(t, 1)
+		for _, c := range []*killable{gateway, concluder} {
+			c.start(t)
+			c.ready(t)
+		}
+		time.Sleep(5 * time.Second)
+		for _, c := range []*killable{w.gateways[0], w.concluders[0]} {
+			assert.Zero(t, c.end(t), c.name)
+		}
+		w.gateways, w.concluders = []*killable{gateway}, []*killable{concluder}
+		time.Sleep(5 * time.Second)
+	})
+	made := slices.Min((&killWorld{workers: w.workers}).stepsMade(t))
+	whole, part := w.sink.judged(made, liveRanks)
+	accused, ids := w.accused(t)
+	t.Logf("steps: %d, concluded over all ranks %d, over some %d, twice with different ranks %d; findings: %v, ids %d",
+		made, whole, part, w.sink.unlikeSteps(), accused, len(ids))
+	assert.Equal(t, made, whole)
+	assert.Zero(t, w.sink.unlikeSteps())
+	assert.Zero(t, w.sink.missing(w.load.acknowledged()))
+	assert.Equal(t, []string{fmt.Sprintf("straggler host rank %d", slowRank)}, slices.Sorted(maps.Keys(accused)))
+	for _, c := range w.all() {
+		assert.Zero(t, c.end(t), c.name)
+	}
+}

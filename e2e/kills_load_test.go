@@ -144,11 +144,13 @@ type spanSink struct {
 	ranks map[int]map[int]int // steps, by rank
 	// stories has the most ranks that one trace of a step has.
 	stories map[int]int
+	// unlike are steps of which two traces have different ranks.
+	unlike map[int]bool
 }
 
 func newSpanSink(t *testing.T) *spanSink {
 	t.Helper()
-	s := &spanSink{spans: map[int]int{}, ranks: map[int]map[int]int{}, stories: map[int]int{}}
+	s := &spanSink{spans: map[int]int{}, ranks: map[int]map[int]int{}, stories: map[int]int{}, unlike: map[int]bool{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.url = server.URL
@@ -185,6 +187,9 @@ func (s *spanSink) takeStories(request *sunkLine) {
 		}
 	}
 	for step, n := range ranks {
+		if before := s.stories[step]; before != 0 && before != n {
+			s.unlike[step] = true
+		}
 		s.stories[step] = max(s.stories[step], n)
 	}
 }
@@ -275,6 +280,13 @@ func (s *spanSink) steps() (n int) {
 		n += len(seen)
 	}
 	return n
+}
+
+// unlikeSteps returns how many steps were concluded twice with different ranks.
+func (s *spanSink) unlikeSteps() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.unlike)
 }
 
 // judged returns how many of the first n steps have been judged over all ranks, and over some.

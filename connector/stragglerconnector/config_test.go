@@ -29,7 +29,7 @@ func TestLoadConfig(t *testing.T) {
 		"straggler/all": {
 			Analysis: stragglerconfig.Config{
 				Method:   "kair",
-				Deadline: time.Minute, Window: 10, Clock: false, MaxJobs: 2, MaxOpenSteps: 3, MaxRanks: 4,
+				Deadline: time.Minute, Reorder: time.Second, Window: 10, Clock: false, MaxJobs: 2, MaxOpenSteps: 3, MaxRanks: 4,
 				MaxOpsPerRankStep: 5, MaxOpenOps: 6, MaxWindowMembers: 11, MaxMemoryMiB: 13, CleanSteps: 12, MinCostShare: 0.1, MinExcessShare: 0.2, MaxFalseAlarm: 0.3,
 			},
 			StorySpans: 7, MaxHeldSpans: 8, FlushInterval: time.Second, RepeatInterval: time.Hour, MaxSeries: 9, MaxOperations: 10, SeriesExpiration: time.Minute,

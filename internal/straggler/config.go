@@ -18,6 +18,9 @@ type Config struct {
 	// Deadline is how long an incomplete step waits for its last ranks, counted
 	// from when something of it came last.
 	Deadline time.Duration
+	// Reorder is how long a complete step waits for the steps before it, so that steps are judged in their order
+	// though they become complete in another; 0: not at all.
+	Reorder time.Duration
 	// Window is the number of recent steps that a finding is judged over.
 	Window int
 	// CleanSteps is how many steps a finding outlives its last confirmation.
@@ -125,6 +128,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Deadline <= 0 {
 		return fmt.Errorf("check deadline: got %v; want more than 0", c.Deadline)
+	}
+	if c.Reorder < 0 || c.Reorder >= c.Deadline {
+		return fmt.Errorf("check reorder: got %v; want 0 to less than the deadline, %v", c.Reorder, c.Deadline)
 	}
 	for _, f := range []struct {
 		name string

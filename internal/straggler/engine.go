@@ -66,7 +66,7 @@ func (e *Engine) Add(rank model.Rank, ops []model.Op) []*StepReport {
 	j.endTaking()
 	j.outgrow(j.forms.most, "ranks are members of one group")
 	j.noteLarge()
-	out := j.closeWhere(func(s *openStep) bool { return j.complete(s) })
+	out := j.closeWhere(j.due)
 	out = append(out, j.shrink()...)
 	e.count(j)
 	return append(out, e.shrink()...)
@@ -78,7 +78,7 @@ func (e *Engine) Expire() []*StepReport {
 	var out []*StepReport
 	for _, j := range e.sorted() {
 		out = append(out, j.closeWhere(func(s *openStep) bool {
-			return !s.heard.After(limit) || (!s.heard.After(short) && j.marked(s))
+			return !s.heard.After(limit) || (!s.heard.After(short) && j.marked(s) && j.inTurn(s)) || (e.cfg.Reorder > 0 && j.due(s))
 		})...)
 		if j.steps < minTrials && !j.quiet && e.now().Sub(j.used) >= quietAfter+quietSteps*j.longest() {
 			j.quiet, j.judged = true, false // what was put off is decided now

@@ -259,6 +259,15 @@ func (j *job) complete(s *openStep) bool {
 	return true
 }
 
+// due reports whether a step is complete, and its turn has come.
+func (j *job) due(s *openStep) bool { return j.complete(s) && j.inTurn(s) }
+
+// inTurn reports whether the step before one was closed, or had its time to come. The first step of all is 0.
+func (j *job) inTurn(s *openStep) bool {
+	wait := j.e.cfg.Reorder
+	return wait == 0 || s.step == 0 || j.closed.Seen(s.step-1) || j.e.now().Sub(s.heard) >= wait
+}
+
 // marked reports whether the step operation of every rank was seen.
 func (j *job) marked(s *openStep) bool {
 	for _, rs := range s.ranks {

@@ -18,6 +18,8 @@ type Config struct {
 	Method string `mapstructure:"method"`
 	// Deadline is how long an incomplete step waits for its last ranks.
 	Deadline time.Duration `mapstructure:"deadline"`
+	// Reorder is how long a complete step waits for the steps before it.
+	Reorder time.Duration `mapstructure:"reorder"`
 	// Window is the number of recent steps that a finding is judged over.
 	Window int `mapstructure:"window"`
 	// CleanSteps is how many steps a finding outlives its last confirmation.
@@ -50,7 +52,7 @@ type Config struct {
 func NewDefaultConfig() Config {
 	d := straggler.NewDefaultConfig()
 	return Config{
-		Method: d.Method, Deadline: d.Deadline, Window: d.Window, CleanSteps: d.CleanSteps, Clock: d.Clock, Rhythm: d.Rhythm,
+		Method: d.Method, Deadline: d.Deadline, Reorder: d.Reorder, Window: d.Window, CleanSteps: d.CleanSteps, Clock: d.Clock, Rhythm: d.Rhythm,
 		MaxJobs: d.MaxJobs, MaxOpenSteps: d.MaxOpenSteps, MaxRanks: d.MaxRanks,
 		MaxOpsPerRankStep: d.MaxOpsPerRankStep, MaxOpenOps: d.MaxOpenOps, MaxWindowMembers: d.MaxWindowMembers,
 		MinCostShare: d.MinCostShare, MinExcessShare: d.MinExcessShare, MaxFalseAlarm: d.MaxFalseAlarm,
@@ -60,7 +62,7 @@ func NewDefaultConfig() Config {
 // Engine returns the engine's configuration.
 func (c *Config) Engine() straggler.Config {
 	return straggler.Config{
-		Method: c.Method, Deadline: c.Deadline, Window: c.Window, CleanSteps: c.CleanSteps, Clock: c.Clock, Rhythm: c.Rhythm,
+		Method: c.Method, Deadline: c.Deadline, Reorder: c.Reorder, Window: c.Window, CleanSteps: c.CleanSteps, Clock: c.Clock, Rhythm: c.Rhythm,
 		MaxJobs: c.MaxJobs, MaxOpenSteps: c.MaxOpenSteps, MaxRanks: c.MaxRanks,
 		MaxOpsPerRankStep: c.MaxOpsPerRankStep, MaxOpenOps: c.MaxOpenOps, MaxWindowMembers: c.MaxWindowMembers, MaxMemory: c.maxMemory(),
 		MinCostShare: c.MinCostShare, MinExcessShare: c.MinExcessShare, MaxFalseAlarm: c.MaxFalseAlarm,
