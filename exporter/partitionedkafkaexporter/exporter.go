@@ -26,6 +26,7 @@ type writer[T any] struct {
 	balance  balance
 	status   health.Status
 	meter    *metadata.TelemetryBuilder
+	outcomes outcomes
 	log      *zap.Logger
 	ends     context.Context //nolint:containedctx // done at the end: what waits for brokers returns
 	end      context.CancelCauseFunc
@@ -36,20 +37,20 @@ func newWriter[T any](c *Config, topic TopicConfig, s signal[T], set component.T
 	if err != nil {
 		return nil, fmt.Errorf("make counters: %w", err)
 	}
-	w := &writer[T]{signal: s, topic: topic, meter: meter, log: set.Logger}
+	w := &writer[T]{signal: s, topic: topic, meter: meter, outcomes: outcomesOf(s.name), log: set.Logger}
 	w.ends, w.end = context.WithCancelCause(context.Background())
-	w.producer = newProducer(c, topic.Topic, func() { meter.ExporterPartitionedKafkaProducers.Add(context.Background(), 1) })
+	w.producer = newProducer(c, topic.Topic, func() { meter.ExporterPartitionedKafkaProducers.Add(context.Background(), 1, w.outcomes.all) })
 	return w, errors.Join(
 		meter.RegisterExporterPartitionedKafkaPartitionsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(w.balance.partitions()))
+			o.Observe(int64(w.balance.partitions()), w.outcomes.all)
 			return nil
 		}),
 		meter.RegisterExporterPartitionedKafkaPartitionSkewCallback(func(_ context.Context, o metric.Float64Observer) error {
-			o.Observe(w.balance.skew())
+			o.Observe(w.balance.skew(), w.outcomes.all)
 			return nil
 		}),
 		meter.RegisterExporterPartitionedKafkaSentBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(w.producer.meters.Sent())
+			o.Observe(w.producer.meters.Sent(), w.outcomes.all)
 			return nil
 		}),
 	)
@@ -112,8 +113,8 @@ func (w *writer[T]) encode(ctx context.Context, to []record, p part[T], limit in
 
 func (w *writer[T]) refuse(ctx context.Context, items int, err error) {
 	w.log.Error("Data cannot be written to Kafka and are dropped.", zap.String("topic", w.topic.Topic), zap.Int("items", items), zap.Error(err))
-	w.meter.ExporterPartitionedKafkaItems.Add(ctx, int64(items), refused)
-	w.meter.ExporterPartitionedKafkaRecords.Add(ctx, 1, refused)
+	w.meter.ExporterPartitionedKafkaItems.Add(ctx, int64(items), w.outcomes.refused)
+	w.meter.ExporterPartitionedKafkaRecords.Add(ctx, 1, w.outcomes.refused)
 }
 
 // send sends records. Those that are larger than the topic allows are divided and sent again.
@@ -206,9 +207,9 @@ func (w *writer[T]) try(ctx context.Context, l *link, n int32, records []record)
 			}
 		}
 	}
-	w.meter.ExporterPartitionedKafkaRecords.Add(ctx, int64(count), acknowledged)
-	w.meter.ExporterPartitionedKafkaItems.Add(ctx, int64(items), acknowledged)
-	w.meter.ExporterPartitionedKafkaRecordBytes.Add(ctx, int64(bytes))
+	w.meter.ExporterPartitionedKafkaRecords.Add(ctx, int64(count), w.outcomes.acknowledged)
+	w.meter.ExporterPartitionedKafkaItems.Add(ctx, int64(items), w.outcomes.acknowledged)
+	w.meter.ExporterPartitionedKafkaRecordBytes.Add(ctx, int64(bytes), w.outcomes.all)
 	return a
 }
 
@@ -242,8 +243,8 @@ func (w *writer[T]) giveBackRecords(failed []record, cause error) error {
 
 func (w *writer[T]) giveBack(data T, records, items int, cause error) error {
 	ctx := context.Background()
-	w.meter.ExporterPartitionedKafkaRecords.Add(ctx, int64(records), returned)
-	w.meter.ExporterPartitionedKafkaItems.Add(ctx, int64(items), returned)
+	w.meter.ExporterPartitionedKafkaRecords.Add(ctx, int64(records), w.outcomes.returned)
+	w.meter.ExporterPartitionedKafkaItems.Add(ctx, int64(items), w.outcomes.returned)
 	return w.signal.part(cause, data)
 }
 

@@ -16,12 +16,18 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 )
 
-// Outcomes of records and items.
-var (
-	acknowledged = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", "acknowledged")))
-	returned     = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", "returned")))
-	refused      = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", "refused")))
-)
+// outcomes are what becomes of the records and items of a signal.
+type outcomes struct{ acknowledged, returned, refused, all metric.MeasurementOption }
+
+func outcomesOf(signal string) outcomes {
+	of := func(outcome string) metric.MeasurementOption {
+		return metric.WithAttributeSet(attribute.NewSet(attribute.String("signal", signal), attribute.String("outcome", outcome)))
+	}
+	return outcomes{
+		acknowledged: of("acknowledged"), returned: of("returned"), refused: of("refused"),
+		all: metric.WithAttributeSet(attribute.NewSet(attribute.String("signal", signal))),
+	}
+}
 
 // NewFactory returns the factory of the partitioned Kafka exporter.
 func NewFactory() exporter.Factory {
