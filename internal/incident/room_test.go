@@ -196,3 +196,18 @@ func TestEngine_FindingsOfAnEarlyHoarder_MakeRoomForOthers(t *testing.T) {
 		assert.True(t, known(e)[key{fmt.Sprint("job ", i), "f"}].IsOpen(), i)
 	}
 }
+
+// What another engine gets is not reported as closed here, and opens again when it comes back.
+func TestForget_OneJob_DropsItsFindingsAlone(t *testing.T) {
+	e := engine(nil)
+	other := received("b", 1, 1, 0, 1)
+	other.JobID = "other"
+	e.Add(received("a", 1, 1, 0, 1), t0)
+	e.Add(other, t0)
+	e.Forget([]string{"job"})
+	assert.Equal(t, 1, e.Open())
+	assert.Equal(t, []string{"b 2 closed."}, said(e.Flush()))
+	assert.Zero(t, e.Stats().Evicted, "it is no loss")
+	assert.Equal(t, []string{"a 3 updated"}, said(e.Add(received("a", 3, 1, 0, 5), t0)), "open, and not new")
+	assert.Equal(t, 1, e.Open())
+}

@@ -126,3 +126,20 @@ func TestHang_SameData_SameID(t *testing.T) {
 	}
 	assert.Len(t, ids, 1, "%v", ids)
 }
+
+// A job that another watch gets leaves no finding here, and is watched anew when it comes back.
+func TestForget_JobThatHangs_ReportsNothingMore(t *testing.T) {
+	p := newPlant(t, 4, 100*time.Millisecond)
+	p.run(30 * time.Second)
+	p.ranks[2].stuck = true
+	p.run(20 * time.Second)
+	open := p.only()
+	p.findings = nil
+	p.w.Forget([]string{"other"})
+	require.Len(t, p.w.Standing(), 1)
+	p.w.Forget([]string{open.JobID})
+	assert.Empty(t, p.w.Standing())
+	assert.Empty(t, p.w.Flush(p.now))
+	assert.Zero(t, p.w.Bytes())
+	assert.Zero(t, p.w.Stats().JobsEvicted, "it is no loss")
+}
