@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+)
+
+// harmless are counters of work done and levels: they say of nothing that is missing.
+var harmless = []string{
+	"connector_straggler_bytes_held", "connector_straggler_steps_analysed", "connector_straggler_story_ops_held",
+	"connector_desync_bytes_held", "connector_desync_ops",
+	"processor_clock_skew_clocks", "processor_clock_skew_edges", "processor_clock_skew_relations",
+	"processor_clock_skew_samples", "processor_clock_skew_spans",
+}
+
+// limits are counters of bounds that large jobs reach by design. No span is lost to the judgement by
+// them, and the table has them.
+var limits = map[string]string{
+	"connector_straggler_steps_forgotten":         "steps that left the window early",
+	"connector_straggler_steps_large":             "steps of more operations than may be held",
+	"connector_straggler_steps_too_large_to_walk": "steps too large for the whole critical path",
+	"connector_straggler_story_ops_dropped":       "operations not held for step traces",
+}
+
+// counters reads the own metrics of the parts, without the prefix that all of them have.
+func (g *gateway) counters(ctx context.Context) (map[string]int64, error) {
+	var rm metricdata.ResourceMetrics
+	if err := g.telemetry.Reader.Collect(ctx, &rm); err != nil {
+		return nil, fmt.Errorf("read own metrics: %w", err)
+	}
+	out := map[string]int64{}
+	for _, sm := range rm.ScopeMetrics {
+		for _, m := range sm.Metrics {
+			name := strings.TrimPrefix(m.Name, "otelcol_")
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					out[name] += p.Value
+				}
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					out[name] += p.Value
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// check fails where a span was not judged, or the judgement is wrong: the figures would be those of
+// an engine that drops its input.
+func (g *gateway) check(m *measure, r *requests) error {
+	var errs []error
+	for name, want := range map[string]int{
+		"connector_straggler_steps_analysed": r.steps, "connector_desync_ops": r.spans, "processor_clock_skew_spans": r.spans,
+	} {
+		if got := m.counters[name]; got != int64(want) {
+			errs = append(errs, fmt.Errorf("check %s: got %d; want %d", name, got, want))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.counters)) {
+		if _, known := limits[name]; known || slices.Contains(harmless, name) || m.counters[name] == 0 {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("check %s: got %d; want 0", name, m.counters[name]))
+	}
+	if m.traces != r.steps {
+		errs = append(errs, fmt.Errorf("check step traces: got %d; want %d", m.traces, r.steps))
+	}
+	if !g.sink.rank {
+		errs = append(errs, fmt.Errorf("check findings: got none of rank %d, which is slow; want one", slowRank))
+	}
+	for _, f := range g.sink.wrong {
+		errs = append(errs, fmt.Errorf("check findings: got %s; want those of rank %d alone", f, slowRank))
+	}
+	return errors.Join(errs...)
+}

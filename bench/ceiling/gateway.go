@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/processor"
+
+	"github.com/lockstep-otel/lockstep/connector/desyncconnector"
+	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
+	"github.com/lockstep-otel/lockstep/extension/timelineextension"
+	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/timeline"
+	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
+)
+
+// gateway are the parts of a gateway's traces pipeline, made by their factories. Each of skew,
+// straggler and desync takes what the one before has made of the spans.
+type gateway struct {
+	telemetry       *componenttest.Telemetry
+	skew            processor.Traces
+	skewed          *handed
+	straggler       connector.Traces // the instance that the others of its configuration follow
+	desync          connector.Traces
+	sink            *sink
+	timeline        *timeline.Timeline
+	parts, starting []component.Component // in the order in which a collector ends and starts them
+}
+
+// host gives components the extensions.
+type host map[component.ID]component.Component
+
+// GetExtensions implements component.Host.
+func (h host) GetExtensions() map[component.ID]component.Component { return h }
+
+// newGateway makes and starts the parts as a configuration has them.
+func newGateway(ctx context.Context, cfg *settings) (*gateway, error) {
+	g := &gateway{telemetry: componenttest.NewTelemetry(), skewed: &handed{}}
+	var err error
+	if g.sink, err = newSink(); err != nil {
+		return nil, err
+	}
+	timelineID := component.NewID(timelineextension.NewFactory().Type())
+	ext, err := g.extension(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(g.connectors(ctx, cfg), g.processor(ctx, cfg)); err != nil {
+		return nil, err
+	}
+	g.parts = append(g.parts, ext)
+	g.starting = slices.Clone(g.parts)
+	slices.Reverse(g.starting)
+	for i, part := range g.starting {
+		if err := part.Start(ctx, host{timelineID: ext}); err != nil {
+			g.parts = g.parts[len(g.parts)-i:]
+			return nil, errors.Join(fmt.Errorf("start gateway: %w", err), g.stop(ctx))
+		}
+	}
+	return g, nil
+}
+
+// extension makes the timeline, which serves nothing.
+func (g *gateway) extension(ctx context.Context, cfg *settings) (extension.Extension, error) {
+	f := timelineextension.NewFactory()
+	ext, err := f.Create(ctx, extension.Settings{ID: component.NewID(f.Type()), TelemetrySettings: g.telemetry.NewTelemetrySettings()}, cfg.timeline)
+	if err != nil {
+		return nil, fmt.Errorf("make timeline: %w", err)
+	}
+	g.timeline = ext.(timeline.Provider).Timeline()
+	return ext, nil
+}
+
+// connectors makes both connectors, with all signals that the pipelines take from them.
+func (g *gateway) connectors(ctx context.Context, cfg *settings) error {
+	set := func(f connector.Factory) connector.Settings {
+		return connector.Settings{ID: component.NewID(f.Type()), TelemetrySettings: g.telemetry.NewTelemetrySettings()}
+	}
+	var errs [5]error
+	var all [5]connector.Traces
+	f := stragglerconnector.NewFactory()
+	all[0], errs[0] = f.CreateTracesToLogs(ctx, set(f), cfg.straggler, g.sink)
+	all[1], errs[1] = f.CreateTracesToMetrics(ctx, set(f), cfg.straggler, g.sink)
+	all[2], errs[2] = f.CreateTracesToTraces(ctx, set(f), cfg.straggler, g.sink)
+	f = desyncconnector.NewFactory()
+	all[3], errs[3] = f.CreateTracesToLogs(ctx, set(f), cfg.desync, g.sink)
+	all[4], errs[4] = f.CreateTracesToMetrics(ctx, set(f), cfg.desync, g.sink)
+	g.straggler, g.desync = all[0], all[3]
+	for _, c := range all {
+		g.parts = append(g.parts, c)
+	}
+	if err := errors.Join(errs[:]...); err != nil {
+		return fmt.Errorf("make connectors: %w", err)
+	}
+	return nil
+}
+
+func (g *gateway) processor(ctx context.Context, cfg *settings) (err error) {
+	f := clockskewprocessor.NewFactory()
+	set := processor.Settings{ID: component.NewID(f.Type()), TelemetrySettings: g.telemetry.NewTelemetrySettings()}
+	if g.skew, err = f.CreateTraces(ctx, set, cfg.skew, g.skewed); err != nil {
+		return fmt.Errorf("make clock_skew: %w", err)
+	}
+	g.parts = slices.Insert(g.parts, 0, component.Component(g.skew))
+	return nil
+}
+
+// stop ends the parts, the sources of others first.
+func (g *gateway) stop(ctx context.Context) error {
+	var errs []error
+	for _, part := range g.parts {
+		errs = append(errs, part.Shutdown(ctx))
+	}
+	return errors.Join(append(errs, g.telemetry.Shutdown(ctx))...)
+}
+
+// probeWindow is how long a window of the probe mesh is.
+const probeWindow = 2 * time.Second
+
+// learn gives the timeline what probes measure of the nodes' clocks while the job runs.
+func (g *gateway) learn(r *requests) error {
+	const width, sigma = 1000, 100 // ns; between kernel stamps in one room
+	for at := r.from; at < r.until+int64(probeWindow); at += int64(probeWindow) {
+		for node := 1; node < r.ranks/perNode; node++ {
+			gap := offset(node) - offset(0)
+			err := g.timeline.AddEdge(model.ClockEdge{
+				Src: clockID(0), Dst: clockID(node), At: at + offset(0), Span: int64(probeWindow),
+				Lower: gap - width, Upper: gap + width, Offset: gap, Sigma: sigma, DriftBound: 1e-7, Samples: 200,
+				Source: model.EdgeProbe, Stamps: model.StampKernel,
+			})
+			if err != nil {
+				return fmt.Errorf("learn clocks: %w", err)
+			}
+		}
+		g.timeline.Advance(time.Now())
+	}
+	return nil
+}
+
+var _ consumer.Traces = (*handed)(nil)
