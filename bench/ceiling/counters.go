@@ -13,10 +13,13 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
+// own begin the names of the parts' own metrics. Others, of jobs, say what was found.
+const own = "otelcol_"
+
 // harmless are counters of work done and levels: they say of nothing that is missing.
 var harmless = []string{
 	"connector_straggler_bytes_held", "connector_straggler_steps_analysed", "connector_straggler_story_ops_held",
-	"connector_desync_bytes_held", "connector_desync_ops",
+	"connector_desync_bytes_held", "connector_desync_ops", "extension_timeline_clocks", "extension_timeline_edges",
 	"processor_clock_skew_clocks", "processor_clock_skew_edges", "processor_clock_skew_relations",
 	"processor_clock_skew_samples", "processor_clock_skew_spans",
 }
@@ -24,6 +27,7 @@ var harmless = []string{
 // limits are counters of bounds that large jobs reach by design. No span is lost to the judgement by
 // them, and the table has them.
 var limits = map[string]string{
+	"processor_clock_skew_partners_forgotten":     "members of collectives not compared by clock_skew",
 	"connector_straggler_steps_forgotten":         "steps that left the window early",
 	"connector_straggler_steps_large":             "steps of more operations than may be held",
 	"connector_straggler_steps_too_large_to_walk": "steps too large for the whole critical path",

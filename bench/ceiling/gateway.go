@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/connector"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/processor"
 
@@ -127,18 +126,12 @@ func (g *gateway) stop(ctx context.Context) error {
 // probeWindow is how long a window of the probe mesh is.
 const probeWindow = 2 * time.Second
 
-// learn gives the timeline what probes measure of the nodes' clocks while the job runs.
+// learn gives the timeline what nodes measure of their clocks while the job runs: both clocks of a node
+// read together, and probes between the clocks that nobody sets.
 func (g *gateway) learn(r *requests) error {
-	const width, sigma = 1000, 100 // ns; between kernel stamps in one room
 	for at := r.from; at < r.until+int64(probeWindow); at += int64(probeWindow) {
-		for node := 1; node < r.ranks/perNode; node++ {
-			gap := offset(node) - offset(0)
-			err := g.timeline.AddEdge(model.ClockEdge{
-				Src: clockID(0), Dst: clockID(node), At: at + offset(0), Span: int64(probeWindow),
-				Lower: gap - width, Upper: gap + width, Offset: gap, Sigma: sigma, DriftBound: 1e-7, Samples: 200,
-				Source: model.EdgeProbe, Stamps: model.StampKernel,
-			})
-			if err != nil {
+		for node := range r.ranks / perNode {
+			if err := g.learnNode(node, at); err != nil {
 				return fmt.Errorf("learn clocks: %w", err)
 			}
 		}
@@ -147,4 +140,22 @@ func (g *gateway) learn(r *requests) error {
 	return nil
 }
 
-var _ consumer.Traces = (*handed)(nil)
+func (g *gateway) learnNode(node int, at int64) error {
+	count := func(node int) int64 { return at%1e15 + int64(node+1)*1e12 } // what the raw clock shows
+	edge := model.ClockEdge{
+		Src: clockID(node, raw), Dst: clockID(node, realtime), At: count(node), Span: int64(probeWindow),
+		DriftBound: 1e-7, Samples: 200, Source: model.EdgePair, Stamps: model.StampUser,
+	}
+	if err := g.timeline.AddEdge(between(edge, at+offset(node)-count(node), 100)); err != nil || node == 0 {
+		return err
+	}
+	edge.Src, edge.Dst, edge.At = clockID(0, raw), clockID(node, raw), count(0)
+	edge.Source, edge.Stamps = model.EdgeProbe, model.StampKernel
+	return g.timeline.AddEdge(between(edge, count(node)-count(0), 1000))
+}
+
+// between gives an edge its offset, and a bound of so many ns.
+func between(e model.ClockEdge, gap, bound int64) model.ClockEdge {
+	e.Lower, e.Upper, e.Offset, e.Sigma = gap-bound, gap+bound, gap, float64(bound)/10
+	return e
+}

@@ -20,18 +20,27 @@ const (
 	seed       = 1
 )
 
-// newJob returns a job of so many ranks and steps. Four ranks share a layer and all others divide the
-// data, so that the program of a rank is the same at each size: in a step 29 collectives of three
-// sizes of communicator, with their waits, and all kernels, copies and scopes of six layers.
-func newJob(ranks, steps int) (*training.Job, error) {
+// layout returns the layout of a job. By default it is fully sharded: the program of a rank is the same
+// at each size, and all ranks meet in each collective, which is the most that there is to match.
+func layout(ranks, tensor int) training.Layout {
+	l := training.Layout{DP: ranks / tensor, TP: tensor, Layers: 6, Buckets: 4, PerNode: perNode}
+	l.FSDP = tensor == 1
+	return l
+}
+
+// newJob returns a job of so many ranks and steps, of which so many share a layer. What is recorded of
+// it is what the plugins of NCCL and CUPTI and scopes show: collectives with their waits, and all
+// kernels, copies and scopes.
+func newJob(ranks, steps, tensor int) (*training.Job, error) {
 	if ranks < perNode || ranks%perNode != 0 {
 		return nil, fmt.Errorf("make job: got %d ranks; want a multiple of %d", ranks, perNode)
 	}
-	const tensor = 4
+	if tensor < 1 || perNode%tensor != 0 {
+		return nil, fmt.Errorf("make job: got %d ranks that share a layer; want 1, 2, 4 or 8", tensor)
+	}
 	return training.New(training.Spec{
-		Name:   fmt.Sprintf("ceiling/%d", ranks),
-		Layout: training.Layout{DP: ranks / tensor, TP: tensor, Layers: 6, Buckets: 4, PerNode: perNode},
-		Noise:  training.DefaultNoise(), Steps: steps, Witness: training.CUPTI,
+		Name: fmt.Sprintf("ceiling/%d", ranks), Layout: layout(ranks, tensor),
+		Noise: training.DefaultNoise(), Steps: steps, Witness: training.CUPTI,
 		Faults: []training.Fault{{Family: training.GPUClock, Severity: slowdown, Ranks: []int64{slowRank}}},
 	}, seed)
 }
@@ -48,7 +57,13 @@ func offset(node int) int64 {
 }
 
 // clockID returns the name of a node's clock.
-func clockID(node int) string { return fmt.Sprintf("host:node%04d/boot/realtime", node) }
+func clockID(node int, kind string) string { return fmt.Sprintf("host:node%04d/boot/%s", node, kind) }
+
+// The clocks of a node: the one that stamps, and the one that nobody sets.
+const (
+	realtime = "realtime"
+	raw      = "raw"
+)
 
 // stamp gives operations of a node the stamps of its clock.
 func (s stamps) stamp(node int, ops []model.Op) {

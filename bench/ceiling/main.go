@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/pprof"
 )
 
 func main() {
@@ -13,17 +14,23 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	var ranks, steps int
+	var ranks, steps, tensor int
 	fmt.Sscan(os.Args[1], &ranks)
 	fmt.Sscan(os.Args[2], &steps)
+	fmt.Sscan(os.Args[3], &tensor)
 	b := processorTime()
-	r, err := record("", ranks, steps)
+	r, err := record("", ranks, steps, tensor)
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println("record", processorTime()-b, "requests", r.count, "spans", r.spans, "raw/req", r.raw/int64(r.count), "raw/span", float64(r.raw)/float64(r.spans), "zstd/span", float64(r.packed)/float64(r.spans))
 	for _, staged := range []bool{false, true} {
+		if len(os.Args) > 4 {
+			f, _ := os.Create(os.Args[4])
+			pprof.StartCPUProfile(f)
+		}
 		m, err := run(context.Background(), cfg, r, staged)
+		pprof.StopCPUProfile()
 		fmt.Println(err)
 		if m == nil {
 			continue

@@ -36,8 +36,8 @@ const window = 512 << 10
 
 // record simulates a job and writes what its agents send: each node's step in one request, and the
 // nodes of a step in another order each time.
-func record(dir string, ranks, steps int) (_ *requests, err error) {
-	job, err := newJob(ranks, steps)
+func record(dir string, ranks, steps, tensor int) (_ *requests, err error) {
+	job, err := newJob(ranks, steps, tensor)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (w *writer) step(job *training.Job, step *training.Step) error {
 			w.stamps.stamp(node, ops)
 			w.until = max(w.until, ops[len(ops)-1].End)
 			rank := ranks[i]
-			rank.ClockID = clockID(node)
+			rank.ClockID = clockID(node, realtime)
 			otelmap.AppendOps(td, &rank, ops)
 			w.spans += len(ops)
 		}
