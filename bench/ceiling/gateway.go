@@ -26,14 +26,14 @@ import (
 // gateway are the parts of a gateway's traces pipeline, made by their factories. Each of skew,
 // straggler and desync takes what the one before has made of the spans.
 type gateway struct {
-	telemetry       *componenttest.Telemetry
-	skew            processor.Traces
-	skewed          *handed
-	straggler       connector.Traces // the instance that the others of its configuration follow
-	desync          connector.Traces
-	sink            *sink
-	timeline        *timeline.Timeline
-	parts, starting []component.Component // in the order in which a collector ends and starts them
+	telemetry *componenttest.Telemetry
+	timeline  *timeline.Timeline
+	skew      processor.Traces
+	skewed    *handed // what skew passes on
+	// straggler and desync are the instances that feed the others of their configurations.
+	straggler, desync connector.Traces
+	sink              *sink
+	parts             []component.Component // in the order in which a collector ends them
 }
 
 // host gives components the extensions.
@@ -44,11 +44,7 @@ func (h host) GetExtensions() map[component.ID]component.Component { return h }
 
 // newGateway makes and starts the parts as a configuration has them.
 func newGateway(ctx context.Context, cfg *settings) (*gateway, error) {
-	g := &gateway{telemetry: componenttest.NewTelemetry(), skewed: &handed{}}
-	var err error
-	if g.sink, err = newSink(); err != nil {
-		return nil, err
-	}
+	g := &gateway{telemetry: componenttest.NewTelemetry(), skewed: &handed{}, sink: newSink()}
 	timelineID := component.NewID(timelineextension.NewFactory().Type())
 	ext, err := g.extension(ctx, cfg)
 	if err != nil {
@@ -58,11 +54,10 @@ func newGateway(ctx context.Context, cfg *settings) (*gateway, error) {
 		return nil, err
 	}
 	g.parts = append(g.parts, ext)
-	g.starting = slices.Clone(g.parts)
-	slices.Reverse(g.starting)
-	for i, part := range g.starting {
-		if err := part.Start(ctx, host{timelineID: ext}); err != nil {
-			g.parts = g.parts[len(g.parts)-i:]
+	for i := range g.parts {
+		at := len(g.parts) - 1 - i // what follows starts first
+		if err := g.parts[at].Start(ctx, host{timelineID: ext}); err != nil {
+			g.parts = g.parts[at+1:]
 			return nil, errors.Join(fmt.Errorf("start gateway: %w", err), g.stop(ctx))
 		}
 	}

@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -20,26 +22,30 @@ const (
 	seed       = 1
 )
 
-// layout returns the layout of a job. By default it is fully sharded: the program of a rank is the same
-// at each size, and all ranks meet in each collective, which is the most that there is to match.
-func layout(ranks, tensor int) training.Layout {
-	l := training.Layout{DP: ranks / tensor, TP: tensor, Layers: 6, Buckets: 4, PerNode: perNode}
-	l.FSDP = tensor == 1
-	return l
+// layouts are how a job may be divided. The program of a rank is the same at each size.
+var layouts = map[string]training.Layout{
+	// The ranks of a node exchange tokens in each layer, and all ranks meet at the end of a step.
+	"experts": {EP: perNode},
+	// All ranks meet in each collective.
+	"sharded": {FSDP: true},
+	// Four ranks share a layer, and meet four times in it.
+	"tensor": {TP: 4},
 }
 
-// newJob returns a job of so many ranks and steps, of which so many share a layer. What is recorded of
-// it is what the plugins of NCCL and CUPTI and scopes show: collectives with their waits, and all
-// kernels, copies and scopes.
-func newJob(ranks, steps, tensor int) (*training.Job, error) {
+// newJob returns a job of so many ranks and steps. What is recorded of it is what the plugins of NCCL
+// and CUPTI and scopes show: collectives with their waits, and all kernels, copies and scopes.
+func newJob(ranks, steps int, layout string) (*training.Job, error) {
 	if ranks < perNode || ranks%perNode != 0 {
 		return nil, fmt.Errorf("make job: got %d ranks; want a multiple of %d", ranks, perNode)
 	}
-	if tensor < 1 || perNode%tensor != 0 {
-		return nil, fmt.Errorf("make job: got %d ranks that share a layer; want 1, 2, 4 or 8", tensor)
+	l, ok := layouts[layout]
+	if !ok {
+		return nil, fmt.Errorf("make job: got layout %q; want one of %v", layout, slices.Sorted(maps.Keys(layouts)))
 	}
+	l.DP = ranks / max(1, l.TP)
+	l.Layers, l.Buckets, l.PerNode = 6, 4, perNode
 	return training.New(training.Spec{
-		Name: fmt.Sprintf("ceiling/%d", ranks), Layout: layout(ranks, tensor),
+		Name: fmt.Sprintf("ceiling/%d", ranks), Layout: l,
 		Noise: training.DefaultNoise(), Steps: steps, Witness: training.CUPTI,
 		Faults: []training.Fault{{Family: training.GPUClock, Severity: slowdown, Ranks: []int64{slowRank}}},
 	}, seed)

@@ -34,11 +34,10 @@ type times [stages]time.Duration
 
 // measure is what one run of a gateway has shown.
 type measure struct {
-	times         times
-	total         time.Duration // CPU of the whole run, garbage collection included
-	heap          int64         // bytes that live after the run, of the gateway alone
-	counters      map[string]int64
-	traces, spans int // step traces, and their spans
+	times    times
+	total    time.Duration // CPU of the whole run, garbage collection included
+	heap     int64         // bytes that live after the run, of the gateway alone
+	counters map[string]int64
 }
 
 // run sends all requests through a gateway. Staged, it measures each stage, for which it maps once more.
@@ -76,7 +75,6 @@ func run(ctx context.Context, cfg *settings, r *requests, staged bool) (_ *measu
 		return nil, fmt.Errorf("stop gateway: %w", err)
 	}
 	m.times[stepTrace] = g.sink.took
-	m.traces, m.spans = g.sink.traces, g.sink.spans
 	return m, g.check(m, r)
 }
 

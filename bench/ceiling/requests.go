@@ -36,8 +36,8 @@ const window = 512 << 10
 
 // record simulates a job and writes what its agents send: each node's step in one request, and the
 // nodes of a step in another order each time.
-func record(dir string, ranks, steps, tensor int) (_ *requests, err error) {
-	job, err := newJob(ranks, steps, tensor)
+func record(dir string, ranks, steps int, layout string) (_ *requests, err error) {
+	job, err := newJob(ranks, steps, layout)
 	if err != nil {
 		return nil, err
 	}
