@@ -231,6 +231,9 @@ DATA ?= ../shared/data
 .PHONY: bench-columns
 bench-columns: ## Print how many bytes an operation takes as Parquet, against OTLP with zstd (DATA=folder: of real traces; COLUMNS=1: each column)
 	@$(GO) run -trimpath ./bench/columns -data "$(DATA)" $(if $(COLUMNS),-columns)
+.PHONY: bench-ceiling
+bench-ceiling: ## Measure how many spans a core of one gateway analyses, by stage, 8 to 16,384 ranks, six minutes (CEILING=-quick: 20 seconds)
+	$(GO) run -trimpath ./bench/ceiling $(CEILING)
 
 .PHONY: scoreboard
 scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)

@@ -22,10 +22,10 @@ type stage int
 const (
 	decode    stage = iota // decompress and unmarshal a request
 	skew                   // clock_skew
-	mapping                // spans to operations, once
-	straggle               // the connector straggler, mapping and step traces included
-	desync                 // the connector desync, mapping included
+	straggle               // the connector straggler, with its mapping and step traces
+	desync                 // the connector desync, with its mapping
 	stepTrace              // marshal and compress step traces
+	mapping                // spans to operations once more: both connectors do it for themselves
 	stages
 )
 
@@ -115,18 +115,18 @@ func (in *intake) take(ctx context.Context, packet []byte) error {
 	}
 	td, in.skewed.td = in.skewed.td, ptrace.Traces{}
 	td.MarkReadOnly() // as for all that several consumers take
+	if err := in.timed(straggle, func() error { return in.straggler.ConsumeTraces(ctx, td) }); err != nil {
+		return fmt.Errorf("analyse request: %w", err)
+	}
+	if err := in.timed(desync, func() error { return in.desync.ConsumeTraces(ctx, td) }); err != nil {
+		return fmt.Errorf("watch request: %w", err)
+	}
 	if in.staged {
 		_ = in.timed(mapping, func() error {
 			var problems otelmap.Problems
 			otelmap.ReadOps(td, &problems)
 			return nil
 		})
-	}
-	if err := in.timed(straggle, func() error { return in.straggler.ConsumeTraces(ctx, td) }); err != nil {
-		return fmt.Errorf("analyse request: %w", err)
-	}
-	if err := in.timed(desync, func() error { return in.desync.ConsumeTraces(ctx, td) }); err != nil {
-		return fmt.Errorf("watch request: %w", err)
 	}
 	return nil
 }
