@@ -18,7 +18,7 @@ const gatewayConfig = "../../distro/config/gateway.yaml"
 
 func recorded(t *testing.T, ranks, steps int) *requests {
 	t.Helper()
-	r, err := record(t.TempDir(), ranks, steps, "experts")
+	r, err := record(&options{dir: t.TempDir(), steps: steps, batch: 1, layout: "experts"}, ranks)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.close()) })
 	return r
@@ -39,6 +39,22 @@ func TestRun_SmallJob_EachStageIsMeasured(t *testing.T) {
 		assert.Equal(t, staged, m.times[mapping] > 0)
 		assert.Equal(t, staged, m.times[decode] > 0)
 	}
+}
+
+// Of 5 steps, a node sends 2, 2 and 1.
+func TestRecord_SeveralStepsInARequest_TheLastHasTheRest(t *testing.T) {
+	r, err := record(&options{dir: t.TempDir(), steps: 5, batch: 2, layout: "sharded"}, 16)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.close()) })
+	in, err := newIntake(nil, false)
+	require.NoError(t, err)
+	var resources []int
+	require.NoError(t, r.each(func(packet []byte) error {
+		td, err := in.decode(packet)
+		resources = append(resources, td.ResourceSpans().Len())
+		return err
+	}))
+	assert.Equal(t, []int{16, 16, 16, 16, 8, 8}, resources)
 }
 
 // A figure of a gateway that loses or does not judge what it gets is none.
@@ -138,6 +154,7 @@ func TestParse_BadFlags_SayWhatIsAccepted(t *testing.T) {
 		"-ranks 12":  `parse -ranks: got "12"; want multiples of 8 up to 32768`,
 		"-ranks all": `parse -ranks: got "all"; want multiples of 8`,
 		"-steps 2":   "parse -steps: got 2; want at least 3",
+		"-batch 0":   "parse -batch: got 0; want at least 1",
 		"more":       `parse flags: got argument "more"; want none`,
 	} {
 		_, err := parse(strings.Fields(args), &bytes.Buffer{})

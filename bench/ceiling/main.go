@@ -31,7 +31,7 @@ func main() {
 // options are the flags.
 type options struct {
 	ranks                        []int
-	steps                        int
+	steps, batch                 int
 	quick                        bool
 	config, layout, dir, profile string
 }
@@ -46,6 +46,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	fs.SetOutput(stderr)
 	fs.StringVar(&ranks, "ranks", "8,64,512,4096,16384", "sizes of jobs, a `list` with commas")
 	fs.IntVar(&o.steps, "steps", 0, "steps of each job; 0: as many as its size asks for")
+	fs.IntVar(&o.batch, "batch", 1, "steps of a node in one request; 5 are 2.6 MB")
 	fs.BoolVar(&o.quick, "quick", false, "at most 512 ranks and fewer steps, in 20 seconds")
 	fs.StringVar(&o.config, "config", "distro/config/gateway.yaml", "the gateway's configuration `file`")
 	fs.StringVar(&o.layout, "layout", "experts", "how a job is divided: experts, sharded or tensor")
@@ -68,6 +69,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	}
 	if o.steps != 0 && o.steps < leastSteps {
 		return nil, fmt.Errorf("parse -steps: got %d; want at least %d, since fewer are not judged", o.steps, leastSteps)
+	}
+	if o.batch < 1 {
+		return nil, fmt.Errorf("parse -batch: got %d; want at least 1", o.batch)
 	}
 	slices.Sort(o.ranks)
 	return &o, nil
@@ -118,7 +122,7 @@ func bench(ctx context.Context, args []string, w, stderr io.Writer) error {
 		rows = append(rows, *r)
 	}
 	if len(rows) > 0 {
-		fmt.Fprintf(w, "%s\nlayout %s, one step of %d ranks in each request, GOMAXPROCS=1\n\n", machine(), o.layout, perNode)
+		fmt.Fprintf(w, "%s\nlayout %s, steps of %d ranks in each request: %d, GOMAXPROCS=1\n\n", machine(), o.layout, perNode, o.batch)
 		render(w, rows)
 	}
 	return errors.Join(errs...)
@@ -126,7 +130,7 @@ func bench(ctx context.Context, args []string, w, stderr io.Writer) error {
 
 // size measures a job of one size: first the whole pipeline, then its stages.
 func (o *options) size(ctx context.Context, cfg *settings, ranks int) (_ *row, err error) {
-	r, err := record(o.dir, ranks, o.stepsOf(ranks), o.layout)
+	r, err := record(o, ranks)
 	if err != nil {
 		return nil, err
 	}

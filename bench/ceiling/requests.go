@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 )
@@ -34,18 +35,18 @@ type requests struct {
 // window is the length of zstd's window as the exporter's client sets it, bytes.
 const window = 512 << 10
 
-// record simulates a job and writes what its agents send: each node's step in one request, and the
-// nodes of a step in another order each time.
-func record(dir string, ranks, steps int, layout string) (_ *requests, err error) {
-	job, err := newJob(ranks, steps, layout)
+// record simulates a job and writes what its agents send: some steps of a node in one request, and the
+// nodes in another order each time.
+func record(o *options, ranks int) (_ *requests, err error) {
+	job, err := newJob(ranks, o.stepsOf(ranks), o.layout)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp(dir, "ceiling-")
+	file, err := os.CreateTemp(o.dir, "ceiling-")
 	if err != nil {
 		return nil, fmt.Errorf("write requests: %w", err)
 	}
-	r := &requests{file: file, ranks: ranks, steps: steps}
+	r := &requests{file: file, ranks: ranks, steps: job.Steps()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("write requests: %w", err), r.close())
@@ -58,9 +59,13 @@ func record(dir string, ranks, steps int, layout string) (_ *requests, err error
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{requests: r, to: bufio.NewWriter(file), encoder: encoder, order: rand.New(rand.NewPCG(seed, 0))}
+	w := &writer{
+		requests: r, to: bufio.NewWriter(file), encoder: encoder,
+		order: rand.New(rand.NewPCG(seed, 0)), held: make([]ptrace.Traces, ranks/perNode),
+	}
 	for step, ok := job.Next(); ok; step, ok = job.Next() {
-		if err := w.step(job, step); err != nil {
+		done := step.N + 1
+		if err := w.step(job, step, done%int64(o.batch) == 0 || done == int64(r.steps)); err != nil {
 			return nil, err
 		}
 	}
@@ -74,32 +79,44 @@ type writer struct {
 	encoder *zstd.Encoder
 	order   *rand.Rand
 	stamps  stamps
+	held    []ptrace.Traces // by node, what it has not sent
 	packet  []byte
 }
 
-// step writes a step of all nodes.
-func (w *writer) step(job *training.Job, step *training.Step) error {
-	ranks := job.Ranks()
-	for _, node := range w.order.Perm(len(ranks) / perNode) {
-		td := ptrace.NewTraces()
+// step records a step of all nodes, one after the other, and writes a request of each where it is due.
+func (w *writer) step(job *training.Job, step *training.Step, due bool) error {
+	for _, node := range w.order.Perm(len(w.held)) {
+		td := w.held[node]
+		if td == (ptrace.Traces{}) {
+			td = ptrace.NewTraces()
+		}
 		for i := node * perNode; i < (node+1)*perNode; i++ {
-			ops := step.Ops(i)
-			if w.from == 0 {
-				w.from = begin()
-				w.stamps.shift = w.from - ops[len(ops)-1].Start
-			}
-			w.stamps.stamp(node, ops)
-			w.until = max(w.until, ops[len(ops)-1].End)
-			rank := ranks[i]
-			rank.ClockID = clockID(node, realtime)
-			otelmap.AppendOps(td, &rank, ops)
-			w.spans += len(ops)
+			w.rank(td, job.Ranks()[i], step.Ops(i))
+		}
+		if w.held[node] = td; !due {
+			continue
 		}
 		if err := w.write(td); err != nil {
 			return err
 		}
+		w.held[node] = ptrace.Traces{}
 	}
 	return nil
+}
+
+// rank adds the operations of a rank, with the stamps of its node's clock.
+func (w *writer) rank(td ptrace.Traces, rank model.Rank, ops []model.Op) {
+	node := int(rank.Rank) / perNode
+	rank.ClockID = clockID(node, realtime)
+	mark := len(ops) - 1 // the span of the step, which begins and ends with it
+	if w.from == 0 {
+		w.from = begin()
+		w.stamps.shift = w.from - ops[mark].Start
+	}
+	w.stamps.stamp(node, ops)
+	w.until = max(w.until, ops[mark].End)
+	otelmap.AppendOps(td, &rank, ops)
+	w.spans += len(ops)
 }
 
 func (w *writer) write(td ptrace.Traces) error {
