@@ -84,7 +84,7 @@ func TestCheck_CounterOfLoss_Fails(t *testing.T) {
 	require.EqualError(t, g.check(m, &requests{}), "check connector_straggler_late_ops: got 7; want 0")
 }
 
-// Rank 5 of the second node's neighbour has the stamps of its node's clock, on which its request says so.
+// The operations of a node have the stamps of the clock that its resource names.
 func TestRecord_StampsAreOfTheNodesClock(t *testing.T) {
 	r := recorded(t, 16, 1)
 	in, err := newIntake(nil, false)

@@ -29,6 +29,7 @@ var harmless = []string{
 var limits = map[string]string{
 	"processor_clock_skew_partners_forgotten":     "members of collectives not compared by clock_skew",
 	"processor_clock_skew_samples_overflow":       "relations of more pairs of clocks than are learned from",
+	"extension_timeline_edges_late":               "relations of a window of clocks that was solved before",
 	"connector_straggler_steps_forgotten":         "steps that left the window early",
 	"connector_straggler_steps_large":             "steps of more operations than may be held",
 	"connector_straggler_steps_too_large_to_walk": "steps too large for the whole critical path",

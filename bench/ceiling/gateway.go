@@ -122,7 +122,7 @@ func (g *gateway) stop(ctx context.Context) error {
 const probeWindow = 2 * time.Second
 
 // learn gives the timeline what nodes measure of their clocks while the job runs: both clocks of a node
-// read together, and probes between the clocks that nobody sets.
+// read together, and probes between the raw clocks.
 func (g *gateway) learn(r *requests) error {
 	for at := r.from; at < r.until+int64(probeWindow); at += int64(probeWindow) {
 		for node := range r.ranks / perNode {

@@ -17,7 +17,7 @@ const (
 	// slowRank computes 1.5 times as long as the others: the gateway must find it at each size.
 	slowRank = 5
 	slowdown = 1.5
-	// clockError is by how much a node's clock is off at most, ns: what NTP achieves in a cluster.
+	// clockError is the maximum error of a node's clock, ns: what NTP achieves in a cluster.
 	clockError = 1_000_000
 	seed       = 1
 )
@@ -32,8 +32,8 @@ var layouts = map[string]training.Layout{
 	"tensor": {TP: 4},
 }
 
-// newJob returns a job of so many ranks and steps. What is recorded of it is what the plugins of NCCL
-// and CUPTI and scopes show: collectives with their waits, and all kernels, copies and scopes.
+// newJob returns a job with the given number of ranks and steps. Its data source is what the NCCL
+// plugin, CUPTI and scopes record: collectives with their waits, and all kernels, copies and scopes.
 func newJob(ranks, steps int, layout string) (*training.Job, error) {
 	if ranks < perNode || ranks%perNode != 0 {
 		return nil, fmt.Errorf("make job: got %d ranks; want a multiple of %d", ranks, perNode)
@@ -65,7 +65,7 @@ func offset(node int) int64 {
 // clockID returns the name of a node's clock.
 func clockID(node int, kind string) string { return fmt.Sprintf("host:node%04d/boot/%s", node, kind) }
 
-// The clocks of a node: the one that stamps, and the one that nobody sets.
+// The clocks of a node: realtime stamps the operations, raw counts from boot and is never set.
 const (
 	realtime = "realtime"
 	raw      = "raw"

@@ -18,12 +18,12 @@ import (
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 )
 
-// settings are the configurations of the parts, as the gateway's file has them. What needs a network
-// or a disk is left out: the storage of open findings and the page of the timeline.
+// settings are the configurations of the parts from the gateway's file, without what needs a network
+// or a disk: the storage of open findings and the page of the timeline.
 type settings struct{ skew, straggler, desync, timeline component.Config }
 
-// readSettings reads the configuration of a gateway, whose traces pipeline must be the one that is
-// measured.
+// readSettings reads the configuration of a gateway. It fails where the traces pipeline is not the
+// measured one.
 func readSettings(path string) (*settings, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
