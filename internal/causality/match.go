@@ -162,11 +162,11 @@ func (e *Engine) met(b *Batch, m *meeting) {
 		s, j := at(second, &was)
 		e.pair(m.row, f, i, s, j, was)
 	}
-	m.pairs(visit)
-	if len(m.senders.list) <= allPairs && len(m.receivers.list) <= allPairs {
+	e.meetings.pairs(m, visit)
+	if m.few() {
 		return
 	}
-	if first, second := m.worst((*Span).At); first != nil && second != nil && first.span.Ref != second.span.Ref {
+	if first, second := m.worst(); first != nil && second != nil && first.span.Ref != second.span.Ref {
 		visit(first, second)
 	}
 }

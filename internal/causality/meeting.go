@@ -3,7 +3,6 @@
 package causality
 
 import (
-	"math/bits"
 	"unsafe"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
@@ -18,6 +17,8 @@ type meetings struct {
 	open   map[meetingKey]*meeting
 	order  []*meeting // oldest first
 	number uint64     // of the batch
+	top    int        // index of the clocks, at most
+	near   []nearPair // scratch
 
 	unmet int64 // forgotten while only one clock was there
 }
@@ -64,20 +65,6 @@ func (m *meeting) size() int64 {
 	k := &m.key
 	text := len(k.job) + len(k.digest) + len(k.key.Incarnation) + len(k.key.Comm) + len(k.key.Scope) + len(k.key.Name)
 	return meetingBytes + int64(text) + m.ranks.bytes() + int64(m.len())*sideBytes
-}
-
-// sides are one per clock.
-type sides struct {
-	list []side
-	at   map[*Clock]int // beyond a few
-}
-
-// side is one clock's part in a meeting: its last start, or its first end.
-type side struct {
-	span  Span
-	batch uint64
-	index int32 // in its batch
-	was   emitted
 }
 
 func newMeetings(maxSides int) *meetings {
@@ -130,6 +117,7 @@ func (ms *meetings) close(m *meeting) {
 // batch for the first time.
 func (ms *meetings) add(s *Span, index int) *meeting {
 	m := ms.of(s)
+	ms.top = max(ms.top, s.Clock.index)
 	before, bytes := m.len(), m.counted
 	if s.Meet.Sends {
 		m.senders.keep(s, ms.number, index, func(there *Span) bool { return s.Begin-s.Epoch > there.Begin-there.Epoch })
@@ -148,52 +136,12 @@ func (ms *meetings) add(s *Span, index int) *meeting {
 
 func (m *meeting) len() int { return len(m.senders.list) + len(m.receivers.list) }
 
-// fewSides is how many clocks are looked through rather than looked up.
-const fewSides = 16
-
-func (ss *sides) keep(s *Span, batch uint64, index int, rather func(there *Span) bool) {
-	i := ss.of(s.Clock)
-	if i < 0 {
-		i = len(ss.list)
-		ss.list = append(ss.list, side{})
-		if ss.at != nil {
-			ss.at[s.Clock] = i
-		} else if i == fewSides {
-			ss.at = make(map[*Clock]int, 2*fewSides)
-			for j := range ss.list[:i] {
-				ss.at[ss.list[j].span.Clock] = j
-			}
-			ss.at[s.Clock] = i
-		}
-	} else if !rather(&ss.list[i].span) {
-		return
-	}
-	ss.list[i] = side{span: *s, batch: batch, index: int32(index)}
-	ss.list[i].span.Meet, ss.list[i].span.Links = nil, nil // of the batch
-}
-
-func (ss *sides) of(c *Clock) int {
-	if ss.at != nil {
-		if i, ok := ss.at[c]; ok {
-			return i
-		}
-		return -1
-	}
-	for i := range ss.list {
-		if ss.list[i].span.Clock == c {
-			return i
-		}
-	}
-	return -1
-}
-
 // remember notes how the sides that came with the batch are given out.
 func (m *meeting) remember(b *Batch) {
 	for _, ss := range [...]*sides{&m.senders, &m.receivers} {
-		for i := range ss.list {
-			if s := &ss.list[i]; s.batch == m.touched {
-				s.was = b.Places[s.index].emitted()
-			}
+		for i := range ss.fresh(m.touched) {
+			s := &ss.list[i]
+			s.was = b.Places[s.index].emitted()
 		}
 	}
 }
@@ -211,48 +159,4 @@ func (ms *meetings) shrink() {
 		}
 	}
 	ms.order = append(ms.order[:0], ms.order[gone:]...)
-}
-
-// allPairs is how many clocks a meeting may have for each pair to be looked at.
-// Of more, those are whose numbers are a power of two apart, which connects all
-// of them in a few hops.
-const allPairs = 8
-
-// pairs calls visit for the sides that bound each other, one of which is new.
-func (m *meeting) pairs(visit func(first, second *side)) {
-	all := len(m.receivers.list) <= allPairs && len(m.senders.list) <= allPairs
-	for i := range m.receivers.list {
-		for j := range m.senders.list {
-			r, s := &m.receivers.list[i], &m.senders.list[j]
-			if r.span.Clock.gone || s.span.Clock.gone {
-				continue
-			}
-			if r.batch != m.touched && s.batch != m.touched || r.span.Ref == s.span.Ref {
-				continue
-			}
-			if all || near(r.span.Clock, s.span.Clock) {
-				visit(s, r)
-			}
-		}
-	}
-}
-
-func near(a, b *Clock) bool {
-	d := a.index - b.index
-	return bits.OnesCount(uint(max(d, -d))) <= 1
-}
-
-// worst returns the last start and the first end, by time.
-func (m *meeting) worst(time func(*Span, End) int64) (first, second *side) {
-	for i := range m.senders.list {
-		if s := &m.senders.list[i]; !s.span.Clock.gone && (first == nil || time(&s.span, Start) > time(&first.span, Start)) {
-			first = s
-		}
-	}
-	for i := range m.receivers.list {
-		if r := &m.receivers.list[i]; !r.span.Clock.gone && (second == nil || time(&r.span, Finish) < time(&second.span, Finish)) {
-			second = r
-		}
-	}
-	return first, second
 }
