@@ -3,7 +3,6 @@
 package causality
 
 import (
-	"slices"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/bounded"
@@ -23,6 +22,7 @@ type evidence struct {
 	window time.Duration
 	pairs  *bounded.Map[clockPair, *pairEvidence] // by when they came, or were seen to be in use
 	queue  []*pairEvidence                        // with samples that no edge has seen, oldest first
+	dead   int                                    // of the queue: they made room for others
 	batch  uint64
 	now    int64   // where the data is
 	credit float64 // windows that may be closed
@@ -210,8 +210,9 @@ func (v *evidence) evict() bool {
 		return false
 	}
 	v.pairs.Delete(key)
-	if i := slices.Index(v.queue, oldest); i >= 0 {
-		v.queue = slices.Delete(v.queue, i, i+1)
+	if oldest.queued {
+		oldest.queued = false
+		v.dead++
 	}
 	return true
 }
@@ -227,10 +228,21 @@ func (v *evidence) pay(spans int, seconds float64) {
 // known yet, so that the first batch is corrected by itself; it hands on what
 // comes of it. Fresh are the pairs of which something is known for the first time.
 func (v *evidence) close(t Timeline) (edges, fresh int) {
-	left := v.queue[:0]
-	for _, p := range v.queue {
+	left := 0
+	for i, p := range v.queue {
+		if v.credit < 1 && v.dead == 0 {
+			left += copy(v.queue[left:], v.queue[i:])
+			break
+		}
+		if !p.queued {
+			v.dead--
+			continue
+		}
 		if v.credit < 1 || !p.due(int64(v.window), t) {
-			left = append(left, p)
+			if left < i { // a queue that stays the same is not written
+				v.queue[left] = p
+			}
+			left++
 			continue
 		}
 		v.credit--
@@ -241,8 +253,8 @@ func (v *evidence) close(t Timeline) (edges, fresh int) {
 			fresh++
 		}
 	}
-	clear(v.queue[len(left):])
-	v.queue = left
+	clear(v.queue[left:])
+	v.queue = v.queue[:left]
 	return edges, fresh
 }
 

@@ -77,6 +77,30 @@ func TestPairsAreBounded(t *testing.T) {
 	assert.Zero(t, off.Stats().Evidence)
 }
 
+// A pair that makes room for another leaves the queue, with the sample that waits for the end of its window.
+func TestEvidence_PairMakesRoom_LeavesTheQueue(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxPairs = 1
+	e := New(cfg, &fakeClocks{})
+	e.Run(call(e, 1e6, 1e6)) // known, and nothing waits
+	again := call(e, 1e6, 1e6)
+	for i := range again.Spans {
+		again.Spans[i].Ref.Trace = traceID(2)
+	}
+	e.Run(again)
+	require.Len(t, e.evidence.queue, 1)
+	e.batch += staleBatches
+	other := call(e, 1e6, 1e6)
+	for i := range other.Spans {
+		other.Spans[i].Ref.Trace = traceID(3)
+	}
+	other.Spans[1].Clock = e.Clock("c")
+	e.Run(other)
+	assert.Equal(t, 1, e.evidence.pairs.Len())
+	assert.Zero(t, e.Stats().Evidence.Overflow)
+	assert.Empty(t, e.evidence.queue)
+}
+
 // TestEdgesArePaidFor: a batch of 1,000 pairs closes no more windows than a second
 // of data earns; the others wait.
 func TestEdgesArePaidFor(t *testing.T) {
