@@ -54,3 +54,17 @@ func BenchmarkTracesToOps(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReadOps reads 700 operations of each of 8 ranks, from one resource of a rank and from several.
+func BenchmarkReadOps(b *testing.B) {
+	for _, steps := range []int{1, 5} {
+		b.Run(fmt.Sprint("resources=", steps), func(b *testing.B) {
+			td := severalSteps(steps, 8, 700/steps)
+			b.ReportAllocs()
+			for b.Loop() {
+				ReadOps(td, nil)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*8*700), "ns/span")
+		})
+	}
+}

@@ -114,13 +114,15 @@ type rankKey struct {
 
 type rankGroups struct {
 	ranks     []model.RankOps
+	room      []int // of the same ranks: operations at most
 	index     map[rankKey][]int
 	summaries map[int]StepSummaries // by the index of the rank; nil: summaries are left aside
 }
 
 func (g *rankGroups) addTraces(td ptrace.Traces, p *Problems) {
-	for _, rs := range td.ResourceSpans().All() {
-		g.addResource(rs, p)
+	sources := g.sources(td)
+	for i, rs := range td.ResourceSpans().All() {
+		g.addResource(rs, sources[i], p)
 	}
 }
 
@@ -136,11 +138,55 @@ func (g *rankGroups) addSummary(i int, s ptrace.Span, p *Problems) {
 	g.summaries[i][len(g.ranks[i].Ops)-1] = &sum
 }
 
-func (g *rankGroups) addResource(rs ptrace.ResourceSpans, p *Problems) {
-	rank, homeless := readRank(rs.Resource(), p)
-	to := -1 // known with the first operation
+// source is a resource that names a rank and has operations.
+type source struct {
+	rank  model.Rank
+	noted bool // some of its attributes are problems
+	to    int  // number of the rank
+}
+
+// sources looks at all resources before their operations are read, so that a rank of several resources
+// is given room once: growing copies what was read. It returns nil for resources without operations.
+func (g *rankGroups) sources(td ptrace.Traces) []*source {
+	out := make([]*source, td.ResourceSpans().Len())
+	for i, rs := range td.ResourceSpans().All() {
+		n := mostOps(rs)
+		if n == 0 {
+			continue
+		}
+		var noted Problems
+		rank, homeless := readRank(rs.Resource(), &noted)
+		if homeless != nil {
+			continue
+		}
+		out[i] = &source{rank: rank, noted: len(noted.order) > 0, to: g.group(&rank)}
+		g.room[out[i].to] += n
+	}
+	return out
+}
+
+// mostOps returns how many operations a resource has at most: its spans from the first operation on.
+func mostOps(rs ptrace.ResourceSpans) (n int) {
 	for _, ss := range rs.ScopeSpans().All() {
 		left := ss.Spans().Len()
+		for _, s := range ss.Spans().All() {
+			if n > 0 || IsOp(s) {
+				n += left
+				break
+			}
+			left--
+		}
+	}
+	return n
+}
+
+// addResource reads the operations of a resource, and notes problems in the order of the input.
+func (g *rankGroups) addResource(rs ptrace.ResourceSpans, from *source, p *Problems) {
+	var homeless *fault
+	if from == nil || from.noted {
+		_, homeless = readRank(rs.Resource(), p)
+	}
+	for _, ss := range rs.ScopeSpans().All() {
 		for _, s := range ss.Spans().All() {
 			switch {
 			case !IsOp(s):
@@ -148,14 +194,10 @@ func (g *rankGroups) addResource(rs ptrace.ResourceSpans, p *Problems) {
 			case homeless != nil:
 				p.fault(nil, homeless)
 			default:
-				if to < 0 {
-					to = g.group(&rank)
-				}
-				if addOp(&g.ranks[to], &rank, s, left, p) {
-					g.addSummary(to, s, p)
+				if g.addOp(from, s, p) {
+					g.addSummary(from.to, s, p)
 				}
 			}
-			left--
 		}
 	}
 }
@@ -175,15 +217,16 @@ func (g *rankGroups) group(r *model.Rank) int {
 		}
 	}
 	g.index[key] = append(known, len(g.ranks))
-	g.ranks = append(g.ranks, model.RankOps{Rank: *r})
+	g.ranks, g.room = append(g.ranks, model.RankOps{Rank: *r}), append(g.room, 0)
 	return len(g.ranks) - 1
 }
 
-// addOp files an operation of resource r, with room for the given number more. It keeps
-// the clock of the resource that it came with. It returns false for an operation that is left out.
-func addOp(to *model.RankOps, r *model.Rank, s ptrace.Span, room int, p *Problems) bool {
-	if len(to.Ops) == cap(to.Ops) {
-		to.Ops = slices.Grow(to.Ops, room)
+// addOp files an operation of a resource. It keeps the clock of the resource that it came with. It returns false for
+// an operation that is left out.
+func (g *rankGroups) addOp(from *source, s ptrace.Span, p *Problems) bool {
+	to, r := &g.ranks[from.to], &from.rank
+	if to.Ops == nil {
+		to.Ops = make([]model.Op, 0, g.room[from.to])
 	}
 	to.Ops = append(to.Ops, model.Op{})
 	op := &to.Ops[len(to.Ops)-1]
