@@ -232,7 +232,7 @@ DATA ?= ../shared/data
 bench-columns: ## Print how many bytes an operation takes as Parquet, against OTLP with zstd (DATA=folder: of real traces; COLUMNS=1: each column)
 	@$(GO) run -trimpath ./bench/columns -data "$(DATA)" $(if $(COLUMNS),-columns)
 .PHONY: bench-ceiling
-bench-ceiling: ## Measure how many spans a core of one gateway analyses, by stage, 8 to 16,384 ranks, six minutes (CEILING=-quick: 20 seconds)
+bench-ceiling: ## Measure how many spans a core of one gateway analyses, by stage, 8 to 16,384 ranks, four minutes (CEILING=-quick: 20 seconds)
 	$(GO) run -trimpath ./bench/ceiling $(CEILING)
 
 .PHONY: scoreboard
