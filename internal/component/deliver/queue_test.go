@@ -140,6 +140,7 @@ func TestQueue_Stopped_CallsAreCancelled(t *testing.T) {
 		cancel()
 		require.Error(t, q.Wait(t.Context(), d))
 		q.Drain(t.Context())
+		synctest.Wait()
 		assert.Empty(t, q.given)
 		assert.Equal(t, 3, q.lost)
 	})
