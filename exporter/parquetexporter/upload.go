@@ -11,18 +11,16 @@ import (
 	"os"
 	"path"
 	"sync"
-	"time"
 
-	"github.com/cenkalti/backoff/v7"
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
-	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/exporter/parquetexporter/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/columns/spool"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 )
 
 // uploader uploads the files of a spool, the oldest first, one at a time. A file is one object, by one request: the
@@ -94,7 +92,7 @@ func (u *uploader) wake() {
 
 func (u *uploader) run(ctx context.Context) {
 	defer u.done.Done()
-	delay := delays(&u.config.Retry)
+	delay := deliver.NewBackoff(&u.config.Retry)
 	for {
 		file, n := u.spool.Unsent()
 		if n == 0 {
@@ -114,23 +112,15 @@ func (u *uploader) run(ctx context.Context) {
 			if err == nil {
 				u.count("uploaded")
 			}
-			delay = delays(&u.config.Retry)
+			delay.Reset()
 			continue
 		}
 		u.count("failed")
-		wait := delay.NextBackOff()
+		wait := delay.Next()
 		u.log.Warn("A file cannot be uploaded; it stays in the folder", zap.String("file", file.Path), zap.Int("waiting", n), zap.Duration("next", wait), zap.Error(err))
-		select {
-		case <-ctx.Done():
+		if !deliver.Sleep(ctx, wait) {
 			return
-		case <-time.After(wait):
 		}
-	}
-}
-
-func delays(c *configretry.BackOffConfig) *backoff.ExponentialBackOff {
-	return &backoff.ExponentialBackOff{
-		InitialInterval: c.InitialInterval, RandomizationFactor: c.RandomizationFactor, Multiplier: c.Multiplier, MaxInterval: c.MaxInterval,
 	}
 }
 

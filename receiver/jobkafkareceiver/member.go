@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-	"github.com/cenkalti/backoff/v7"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -135,7 +135,7 @@ func (m *member) shutdown(ctx context.Context) error {
 func (m *member) run(ctx context.Context) {
 	defer close(m.done)
 	defer m.dialer.End()
-	waits := backoff.ExponentialBackOff{InitialInterval: time.Second, RandomizationFactor: 0.5, Multiplier: 1.5, MaxInterval: 15 * time.Second}
+	waits := deliver.NewBackoff(&configretry.BackOffConfig{InitialInterval: time.Second, RandomizationFactor: 0.5, Multiplier: 1.5, MaxInterval: 15 * time.Second})
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := m.join(ctx)
@@ -147,10 +147,7 @@ func (m *member) run(ctx context.Context) {
 		if time.Since(began) > time.Minute {
 			waits.Reset()
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(waits.NextBackOff()):
-		}
+		deliver.Sleep(ctx, waits.Next())
 	}
 }
 

@@ -24,7 +24,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v7"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -63,10 +62,7 @@ func Logs(ctx context.Context, r Retry, next consumer.Logs, n int, build func() 
 // component did not take. The next component owns what it is given, even if it refuses it, so each
 // attempt builds its own.
 func deliver[T any](ctx context.Context, r Retry, items int, build func() T, s *signal[T]) (left int, err error) {
-	delay := backoff.ExponentialBackOff{
-		InitialInterval: r.Config.InitialInterval, RandomizationFactor: r.Config.RandomizationFactor,
-		Multiplier: r.Config.Multiplier, MaxInterval: r.Config.MaxInterval,
-	}
+	delay := NewBackoff(&r.Config)
 	begin := time.Now()
 	for left = items; ; {
 		data := build()
@@ -85,7 +81,7 @@ func deliver[T any](ctx context.Context, r Retry, items int, build func() T, s *
 		if !r.Config.Enabled || r.Once || f.permanent {
 			return left, fmt.Errorf("deliver %s: %w", s.name, err)
 		}
-		wait := delay.NextBackOff()
+		wait := delay.Next()
 		if limit := r.Config.MaxElapsedTime; limit > 0 && time.Since(begin)+wait > limit {
 			return left, fmt.Errorf("deliver %s: got refusals for %v; want at most %v (retry_on_failure::max_elapsed_time): %w",
 				s.name, time.Since(begin).Round(time.Millisecond), limit, err)
