@@ -10,14 +10,22 @@ import (
 	"slices"
 )
 
-// Marks are the first step of each job that is read again from a floor on. A record at the floor may have
+// Marks are kept beside a floor. They name the first step of each job that is read again. A record may have
 // operations of earlier steps, too, which are concluded: they are not given again, since the rest of these steps
 // is not read again.
-type Marks map[Job]int64
+type Marks struct {
+	// By names the process that wrote them.
+	By string
+	// Next is the offset of the first record that was not read yet. Marks say nothing about later ones: a job that
+	// goes back to an earlier step is new there.
+	Next int64
+	// First is the first step of each job.
+	First map[Job]int64
+}
 
-// Marks returns those of the steps that are kept.
-func (t *Tracker) Marks() Marks {
-	m := Marks{}
+// Marks returns those of the steps that are kept, by a process.
+func (t *Tracker) Marks(by string) Marks {
+	m := Marks{By: by, Next: t.next, First: map[Job]int64{}}
 	for key, j := range t.jobs {
 		first := int64(math.MaxInt64)
 		if len(j.steps) == 0 {
@@ -26,15 +34,15 @@ func (t *Tracker) Marks() Marks {
 		for s := range j.steps {
 			first = min(first, s)
 		}
-		m[key] = first
+		m.First[key] = first
 	}
 	return m
 }
 
-// Concluded reports whether a step was concluded before the floor.
-func (m Marks) Concluded(s Step) bool {
-	first, known := m[s.Job]
-	return known && s.Step < first
+// Concluded reports whether a step, of which a record at an offset has something, was concluded before.
+func (m *Marks) Concluded(s Step, offset int64) bool {
+	first, known := m.First[s.Job]
+	return known && s.Step < first && offset < m.Next
 }
 
 // MaxMarksBytes is the most that Kafka keeps beside an offset by default (offset.metadata.max.bytes).
@@ -46,6 +54,7 @@ const markVersion = 1
 type marksText struct {
 	Version int        `json:"v"`
 	By      string     `json:"by"`
+	Next    int64      `json:"next"`
 	First   []markText `json:"first"`
 }
 
@@ -55,12 +64,12 @@ type markText struct {
 	Step        int64  `json:"step"`
 }
 
-// Text returns the marks of a process as JSON of at most [MaxMarksBytes], and how many jobs found no room. The
-// name of the process is short.
-func (m Marks) Text(by string) (text string, left int) {
-	out := marksText{Version: markVersion, By: by}
-	for _, j := range slices.SortedFunc(maps.Keys(m), compareJobs) {
-		out.First = append(out.First, markText{j.ID, j.Incarnation, m[j]})
+// Text returns the marks as JSON of at most [MaxMarksBytes], and how many jobs found no room. The name of the
+// process is short.
+func (m *Marks) Text() (text string, left int) {
+	out := marksText{Version: markVersion, By: m.By, Next: m.Next}
+	for _, j := range slices.SortedFunc(maps.Keys(m.First), compareJobs) {
+		out.First = append(out.First, markText{j.ID, j.Incarnation, m.First[j]})
 	}
 	for n := len(out.First); ; n-- {
 		some := out
@@ -79,24 +88,24 @@ func compareJobs(a, b Job) int {
 	return slices.Compare([]byte(a.Incarnation), []byte(b.Incarnation))
 }
 
-// ParseMarks reads marks, and the name of the process that wrote them; an empty text has none.
-func ParseMarks(text string) (m Marks, by string, err error) {
+// ParseMarks reads marks; an empty text has none.
+func ParseMarks(text string) (Marks, error) {
 	if text == "" {
-		return nil, "", nil
+		return Marks{}, nil
 	}
 	if len(text) > MaxMarksBytes {
-		return nil, "", fmt.Errorf("read marks beside an offset: got %d bytes; want at most %d", len(text), MaxMarksBytes)
+		return Marks{}, fmt.Errorf("read marks beside an offset: got %d bytes; want at most %d", len(text), MaxMarksBytes)
 	}
 	var in marksText
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
-		return nil, "", fmt.Errorf("read marks beside an offset: got %.40q; want JSON of job_kafka", text)
+		return Marks{}, fmt.Errorf("read marks beside an offset: got %.40q; want JSON of job_kafka", text)
 	}
 	if in.Version != markVersion {
-		return nil, "", fmt.Errorf("read marks beside an offset: got version %d; want %d", in.Version, markVersion)
+		return Marks{}, fmt.Errorf("read marks beside an offset: got version %d; want %d", in.Version, markVersion)
 	}
-	m = Marks{}
+	m := Marks{By: in.By, Next: in.Next, First: map[Job]int64{}}
 	for _, f := range in.First {
-		m[Job{f.ID, f.Incarnation}] = f.Step
+		m.First[Job{f.ID, f.Incarnation}] = f.Step
 	}
-	return m, in.By, nil
+	return m, nil
 }

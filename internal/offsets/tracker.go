@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/internal/bounded"
 )
 
 // Config is how much is kept.
@@ -39,8 +41,9 @@ type Tracker struct {
 	cfg     Config
 	next    int64 // the offset after the last record
 	jobs    map[Job]*job
-	loose   []held // records without a step, in seconds, in order
-	dropped int64  // steps and jobs that were not kept for lack of room
+	seen    *bounded.Map[string, struct{}] // ids of jobs, also of those that are idle or have no steps
+	loose   []held                         // records without a step, in seconds, in order
+	dropped int64                          // steps and jobs that were not kept for lack of room
 }
 
 // job is what is known of one job.
@@ -58,7 +61,7 @@ type held struct {
 
 // New returns a tracker of a partition that is read from an offset.
 func New(cfg Config, from int64) *Tracker {
-	return &Tracker{cfg: cfg, next: from, jobs: map[Job]*job{}}
+	return &Tracker{cfg: cfg, next: from, jobs: map[Job]*job{}, seen: bounded.NewMap(bounded.MapConfig[string, struct{}]{Entries: maxSeen, Order: bounded.ByUse})}
 }
 
 // Next returns the offset of the next record.
@@ -93,6 +96,7 @@ func (t *Tracker) step(s Step, offset int64, now time.Time) {
 		t.jobs[s.Job] = j
 	}
 	j.last = now
+	t.Saw(s.ID)
 	if h := j.steps[s.Step]; h != nil {
 		h.last = now
 		return
@@ -102,6 +106,17 @@ func (t *Tracker) step(s Step, offset int64, now time.Time) {
 	if len(j.order) > t.cfg.MaxSteps {
 		t.dropped++
 		j.pop()
+	}
+}
+
+// maxSeen is how many ids of jobs are known of one partition, idle ones as well: what an analysis knows of a job
+// outlasts its records.
+const maxSeen = 1 << 12
+
+// Saw notes the id of a job of which a record has something without a step; empty: of none.
+func (t *Tracker) Saw(id string) {
+	if id != "" {
+		t.seen.Set(id, struct{}{})
 	}
 }
 
@@ -144,11 +159,12 @@ func (t *Tracker) Floor(now time.Time) int64 {
 	return floor
 }
 
-// Jobs returns the ids of the jobs that something is kept of.
+// Jobs returns the ids of the jobs that records were of.
 func (t *Tracker) Jobs() []string {
-	ids := map[string]bool{}
-	for j := range t.jobs {
-		ids[j.ID] = true
+	var ids []string
+	for id := range t.seen.All() {
+		ids = append(ids, id)
 	}
-	return slices.Sorted(maps.Keys(ids))
+	slices.Sort(ids)
+	return ids
 }

@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configretry"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
@@ -58,7 +57,7 @@ func newMember(cfg *Config, set receiver.Settings) (*member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make counters: %w", err)
 	}
-	r, err := deliver.NewReceiver(set, deliver.ReceiverConfig{Transport: "kafka", Format: "otlp_proto", Retry: cfg.Retry})
+	r, err := deliver.NewReceiver(set, deliver.ReceiverConfig{Transport: "kafka", Format: "otlp_proto", Retry: cfg.Retry, Retried: meter.ReceiverJobKafkaRetries.Add})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it is
 	}
@@ -70,7 +69,7 @@ func newMember(cfg *Config, set receiver.Settings) (*member, error) {
 func (m *member) counts(what string) *deliver.Counts {
 	return &deliver.Counts{
 		What: what, Dropped: m.meter.ReceiverJobKafkaItemsDropped.Add, LogEvery: deliver.RepeatEvery,
-		Keeps: func(err error) bool { return !consumererror.IsPermanent(err) },
+		Keeps: func(err error) bool { return !deliver.IsPermanent(err) },
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/IBM/sarama"
+
 	"github.com/lockstep-otel/lockstep/internal/offsets"
 )
 
@@ -21,11 +23,12 @@ type key struct {
 // commit is what the group has committed for a partition.
 type commit struct {
 	offset int64 // -1: nothing
-	by     string
 	marks  offsets.Marks
 }
 
-func (c commit) same(other commit) bool { return c.offset == other.offset && c.by == other.by }
+func (c commit) same(other commit) bool {
+	return c.offset == other.offset && c.marks.By == other.marks.By && c.marks.Next == other.marks.Next
+}
 
 // owned are the partitions of this collector. It is safe for concurrent use.
 type owned struct {
@@ -37,16 +40,18 @@ type owned struct {
 // the numbers that telemetry reads.
 type partition struct {
 	key
-	behind atomic.Int64 // records that were not read yet
-	held   atomic.Int64 // records that are read again after a kill
+	claim atomic.Pointer[sarama.ConsumerGroupClaim] // that is read now; nil: none was
+	held  atomic.Int64                              // records that are read again after a kill
 
 	// found is what was committed when this collector got the partition: steps before its marks were concluded.
 	found commit
 
 	mu      sync.Mutex
 	tracker *offsets.Tracker
-	seen    bool  // a record was read
-	dropped int64 // of the tracker, as counted
+	seen    bool   // a record was read
+	dropped int64  // of the tracker, as counted
+	marked  string // the text beside the offset that was marked last
+	warned  bool   // that the text has not room for all jobs
 }
 
 // keepOnly drops the partitions that are not among some, or that another collector had since this one: it has
@@ -55,7 +60,7 @@ func (o *owned) keepOnly(now map[key]commit, self string) (lost []*partition) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for k, p := range o.all {
-		if at, still := now[k]; !still || at.by != self && !at.same(p.found) {
+		if at, still := now[k]; !still || at.marks.By != self && !at.same(p.found) {
 			lost = append(lost, p)
 			delete(o.all, k)
 		}
@@ -73,6 +78,12 @@ func (o *owned) take(k key, at commit, cfg *Config) {
 	if o.all[k] == nil {
 		o.all[k] = &partition{key: k, found: at, tracker: offsets.New(cfg.Hold.tracker(), max(0, at.offset))}
 	}
+}
+
+func (o *owned) drop(k key) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, k)
 }
 
 func (o *owned) get(k key) *partition {
@@ -117,12 +128,15 @@ func (p *partition) next() int64 {
 	return p.tracker.Next()
 }
 
-// used notes that the next component has taken a record, with the steps that it has.
-func (p *partition) used(offset int64, steps []offsets.Step, others bool, now time.Time) {
+// used notes that the next component has taken a record.
+func (p *partition) used(r *record, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen = true
-	p.tracker.Add(offset, steps, others, now)
+	p.tracker.Add(r.offset, r.steps, r.others, now)
+	for _, id := range r.jobs {
+		p.tracker.Saw(id)
+	}
 }
 
 // gap returns how many records before an offset are missing: the topic has deleted them before they were read.
@@ -142,18 +156,44 @@ func (p *partition) known(offset int64) bool {
 	return p.seen && offset < p.tracker.Next()
 }
 
-// floor returns the offset of the first record that is needed after a kill, and the first step of each job from
-// there on; false where no record was read.
-func (p *partition) floor(now time.Time) (offset int64, marks offsets.Marks, known bool) {
+// floor returns the offset of the first record that is needed after a kill, and what is kept beside it, with the
+// number of jobs that found no room; false where nothing has changed.
+func (p *partition) floor(self string, now time.Time) (offset int64, text string, left int, changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.seen {
-		return 0, nil, false
+		return 0, "", 0, false
 	}
 	offset = p.tracker.Floor(now)
 	p.held.Store(p.tracker.Next() - offset)
-	return offset, p.tracker.Marks(), true
+	marks := p.tracker.Marks(self)
+	text, left = marks.Text()
+	changed = text != p.marked
+	p.marked = text
+	return offset, text, left, changed
 }
+
+// warn reports whether a lack of room is new.
+func (p *partition) warn(left int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	warned := p.warned
+	p.warned = left > 0
+	return p.warned && !warned
+}
+
+// lag returns how many records are there that were not read.
+func (p *partition) lag() int64 {
+	claim := p.claim.Load()
+	if claim == nil {
+		return 0
+	}
+	return max(0, (*claim).HighWaterMarkOffset()-p.next())
+}
+
+// shrunk reports whether a partition has fewer records than were read: its topic was created anew, or a broker has
+// lost some.
+func (p *partition) shrunk(end int64) bool { return end > 0 && end < p.next() }
 
 // droppedSince returns how many steps and jobs found no room since the last call.
 func (p *partition) droppedSince() (n int64) {

@@ -39,8 +39,8 @@ func TestReceiver_NextProcess_ReadsOpenStepsAgainWhole(t *testing.T) {
 	first := start(t, configFor(c), &analysis{})
 	eventually(t, "all steps", func() bool { return whole(first.stepsOf("j"), 1, steps-1, ranks) })
 	eventually(t, "the last three steps are held", func() bool {
-		at, by, marks := committed(t, w, 0)
-		return at > 0 && by != "" && marks[offsets.Job{ID: "j", Incarnation: "inc"}] == steps-3
+		at, marks := committed(t, w, 0)
+		return at > 0 && marks.By != "" && marks.First[offsets.Job{ID: "j", Incarnation: "inc"}] == steps-3
 	})
 	first.stop()
 	assert.True(t, first.suspended, "open steps are read again: they are not concluded at the end")
@@ -55,20 +55,20 @@ func TestReceiver_NextProcess_ReadsOpenStepsAgainWhole(t *testing.T) {
 }
 
 // committed returns what the group has committed for a partition of spans.
-func committed(t *testing.T, w *writer, partition int32) (at int64, by string, marks offsets.Marks) {
+func committed(t *testing.T, w *writer, partition int32) (at int64, marks offsets.Marks) {
 	t.Helper()
 	all, err := kadm.NewClient(w.cl).FetchOffsets(t.Context(), defaultGroup)
 	if errors.Is(err, kerr.GroupIDNotFound) {
-		return -1, "", nil // nothing was committed
+		return -1, marks // nothing was committed
 	}
 	require.NoError(t, err)
 	o, ok := all.Lookup(defaultTraceTopic, partition)
 	if !ok {
-		return -1, "", nil
+		return -1, marks
 	}
-	marks, by, err = offsets.ParseMarks(o.Metadata)
+	marks, err = offsets.ParseMarks(o.Metadata)
 	require.NoError(t, err)
-	return o.At, by, marks
+	return o.At, marks
 }
 
 // A record that is damaged, or written by a newer version, is counted and costs nothing else.
@@ -191,7 +191,7 @@ func TestReceiver_RetentionIsTooShort_CountsWhatIsMissing(t *testing.T) {
 	cfg := configFor(c)
 	cfg.Hold = HoldConfig{}
 	first := start(t, cfg, &analysis{})
-	eventually(t, "the offset is committed", func() bool { at, _, _ := committed(t, w, 0); return at == 1 })
+	eventually(t, "the offset is committed", func() bool { at, _ := committed(t, w, 0); return at == 1 })
 	first.stop()
 	for s := range int64(9) {
 		w.step(0, "j", 0, s+1)
@@ -210,4 +210,68 @@ func TestReceiver_NoBroker_StopsInTime(t *testing.T) {
 	began := time.Now()
 	r.stop()
 	assert.Less(t, time.Since(began), 5*time.Second)
+}
+
+// A job that goes back to an earlier step after a restart is read: what was committed speaks of records that were read.
+func TestReceiver_JobGoesBack_IsRead(t *testing.T) {
+	t.Parallel()
+	c := brokers(t, 1)
+	w := newWriter(t, c)
+	for s := range int64(20) {
+		w.step(0, "j", 0, s)
+	}
+	first := start(t, configFor(c), &analysis{})
+	eventually(t, "the last three steps are held", func() bool {
+		_, marks := committed(t, w, 0)
+		return marks.First[offsets.Job{ID: "j", Incarnation: "inc"}] == 17
+	})
+	first.stop()
+	w.step(0, "j", 0, 5)
+	second := start(t, configFor(c), &analysis{})
+	eventually(t, "the earlier step", func() bool { return second.stepsOf("j")[5] == 1 })
+}
+
+// A topic that is created anew under a collector is read from its beginning.
+func TestReceiver_TopicIsCreatedAnew_IsRead(t *testing.T) {
+	t.Parallel()
+	c := brokers(t, 1)
+	w := newWriter(t, c)
+	for s := range int64(10) {
+		w.step(0, "j", 0, s)
+	}
+	r := start(t, configFor(c), &analysis{})
+	eventually(t, "all steps", func() bool { return whole(r.stepsOf("j"), 0, 9, 1) })
+	require.NoError(t, c.DeleteTopic(defaultTraceTopic))
+	require.NoError(t, c.CreateTopic(defaultTraceTopic, 1, nil))
+	newWriter(t, c).step(0, "j", 0, 100)
+	eventually(t, "a step of the new topic", func() bool { return r.stepsOf("j")[100] > 0 })
+}
+
+// A job of which only log records came is forgotten when its partition goes to another collector.
+func TestReceiver_JobsOfLogRecordsAlone_AreForgotten(t *testing.T) {
+	t.Parallel()
+	const partitions = 2
+	c := brokers(t, partitions)
+	w := newWriter(t, c)
+	for p := range int32(partitions) {
+		ld := plog.NewLogs()
+		rl := ld.ResourceLogs().AppendEmpty()
+		rl.Resource().Attributes().PutStr("lockstep.job.id", fmt.Sprint("hung-", p))
+		rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().SetEventName("lockstep.op.open")
+		b, err := (&plog.ProtoMarshaler{}).MarshalLogs(ld)
+		require.NoError(t, err)
+		w.write(defaultLogTopic, p, b)
+	}
+	first := start(t, configFor(c), &analysis{})
+	eventually(t, "both records", func() bool {
+		first.mu.Lock()
+		defer first.mu.Unlock()
+		return first.records == partitions
+	})
+	start(t, configFor(c), &analysis{})
+	eventually(t, "one job is forgotten", func() bool {
+		first.mu.Lock()
+		defer first.mu.Unlock()
+		return len(first.forgotten) == 1
+	})
 }

@@ -58,7 +58,7 @@ func (s *session) committed(claims map[string][]int32) (map[key]commit, error) {
 			at := commit{offset: -1}
 			if b := answer.GetBlock(topic, p); b != nil {
 				at.offset = b.Offset
-				if at.marks, at.by, err = offsets.ParseMarks(b.Metadata); err != nil {
+				if at.marks, err = offsets.ParseMarks(b.Metadata); err != nil {
 					s.log.Warn("What was committed beside an offset is not used: steps that were concluded may be concluded again, in part.",
 						zap.String("topic", topic), zap.Int32("partition", p), zap.Error(err))
 				}
@@ -94,6 +94,7 @@ func (s *session) Cleanup(of sarama.ConsumerGroupSession) error {
 // ConsumeClaim reads one partition until the generation ends.
 func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	p := s.owned.get(key{claim.Topic(), claim.Partition()})
+	p.claim.Store(&claim)
 	ticker := time.NewTicker(s.cfg.CommitInterval)
 	defer ticker.Stop()
 	for {
@@ -102,6 +103,9 @@ func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.Cons
 			if !ok {
 				return nil
 			}
+			if p.shrunk(claim.HighWaterMarkOffset()) {
+				p = s.begunAnew(of.Context(), p, claim)
+			}
 			batch := gather(m, claim.Messages(), s.cfg.BatchBytes)
 			if err := s.use(of.Context(), p, batch); err != nil {
 				if of.Context().Err() != nil {
@@ -109,7 +113,6 @@ func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.Cons
 				}
 				return err
 			}
-			p.behind.Store(max(0, claim.HighWaterMarkOffset()-p.next()))
 		case <-ticker.C:
 			s.mark(of, p)
 		case <-of.Context().Done():
@@ -135,16 +138,28 @@ func gather(first *sarama.ConsumerMessage, more <-chan *sarama.ConsumerMessage, 
 	return batch
 }
 
+// begunAnew forgets a partition of which fewer records are there than were read, and returns it as a new one.
+func (s *session) begunAnew(ctx context.Context, p *partition, claim sarama.ConsumerGroupClaim) *partition {
+	s.log.Error("A partition has fewer records than were read: the topic was created anew, or a broker has lost records. It is read from its beginning.",
+		zap.String("topic", p.topic), zap.Int32("partition", p.partition), zap.Int64("read", p.next()), zap.Int64("records", claim.HighWaterMarkOffset()))
+	s.owned.drop(p.key)
+	s.forget(ctx, []*partition{p})
+	s.owned.take(p.key, commit{offset: -1}, s.cfg)
+	next := s.owned.get(p.key)
+	next.claim.Store(&claim)
+	return next
+}
+
 // mark notes the offset that is committed next: that of the first record which is needed after a kill.
 func (s *session) mark(of sarama.ConsumerGroupSession, p *partition) {
-	floor, marks, known := p.floor(time.Now())
-	if !known {
+	floor, text, left, changed := p.floor(s.name, time.Now())
+	if !changed {
 		return
 	}
-	text, left := marks.Text(s.name)
-	if left > 0 {
+	if p.warn(left) {
 		s.log.Warn("A partition has more jobs than an offset has room for: after a kill, parts of their concluded steps are read again.",
 			zap.String("topic", p.topic), zap.Int32("partition", p.partition), zap.Int("jobs", left))
 	}
 	of.MarkOffset(p.topic, p.partition, floor, text)
+	of.ResetOffset(p.topic, p.partition, floor, text) // MarkOffset leaves the text where the offset is the same
 }

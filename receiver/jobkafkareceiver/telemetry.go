@@ -22,7 +22,7 @@ func (m *member) observe() error {
 		}
 	}
 	return errors.Join(
-		m.meter.RegisterReceiverJobKafkaLagCallback(sum(func(p *partition) int64 { return p.behind.Load() })),
+		m.meter.RegisterReceiverJobKafkaLagCallback(sum(func(p *partition) int64 { return p.lag() })),
 		m.meter.RegisterReceiverJobKafkaHeldRecordsCallback(sum(func(p *partition) int64 { return p.held.Load() })),
 		m.meter.RegisterReceiverJobKafkaPartitionsCallback(sum(func(*partition) int64 { return 1 })),
 	)

@@ -5,6 +5,7 @@ package jobkafkareceiver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -40,7 +41,9 @@ func because(reason string) metric.MeasurementOption {
 type record struct {
 	offset    int64
 	steps     []offsets.Step
-	others    bool  // something without a step
+	others    bool     // something without a step
+	jobs      []string // of that
+	skipped   bool
 	concluded int64 // spans of steps that were concluded, which are left out
 }
 
@@ -63,14 +66,18 @@ func (m *member) use(ctx context.Context, p *partition, batch []*sarama.Consumer
 	if err != nil {
 		return fmt.Errorf("give records of %s/%d from offset %d to the next component: %w", p.topic, p.partition, batch[0].Offset, err)
 	}
-	now, concluded := time.Now(), int64(0)
-	for _, r := range records {
+	now, concluded, used := time.Now(), int64(0), int64(0)
+	for i := range records {
+		r := &records[i]
 		m.missing(ctx, p, r.offset)
-		p.used(r.offset, r.steps, r.others, now)
+		p.used(r, now)
 		concluded += r.concluded
+		if !r.skipped {
+			used++
+		}
 	}
 	m.meter.ReceiverJobKafkaConcludedSpans.Add(ctx, concluded)
-	m.meter.ReceiverJobKafkaRecords.Add(ctx, int64(len(records)))
+	m.meter.ReceiverJobKafkaRecords.Add(ctx, used)
 	m.meter.ReceiverJobKafkaStepsReleased.Add(ctx, p.droppedSince())
 	return nil
 }
@@ -113,6 +120,9 @@ func give[T any](ctx context.Context, m *member, p *partition, batch []*sarama.C
 	}
 	if err != nil {
 		m.meter.ReceiverJobKafkaRecordsSkipped.Add(ctx, int64(len(records)), refused)
+		for i := range records {
+			records[i].skipped = true
+		}
 	}
 	return records, nil
 }
@@ -123,8 +133,10 @@ func decode[T any](ctx context.Context, m *member, p *partition, batch []*sarama
 	for _, message := range batch {
 		r := record{offset: message.Offset}
 		if got := encodingOf(message); got != encodingOTLP {
+			r.skipped = true
 			m.skip(ctx, p, message, encoding, fmt.Errorf("read a record: got encoding %.40q; want %s, which this version knows", got, encodingOTLP))
 		} else if err := of.read(message.Value, all, &r); err != nil {
+			r.skipped = true
 			m.skip(ctx, p, message, damaged, fmt.Errorf("read a record as OTLP: %w", err))
 		}
 		records = append(records, r)
@@ -168,7 +180,7 @@ func (d *traceData) read(value []byte, to ptrace.Traces, r *record) error {
 	var removed int
 	removed, r.others = otelmap.KeepSteps(td, func(job, incarnation string, n int64) bool {
 		step := offsets.Step{Job: offsets.Job{ID: job, Incarnation: incarnation}, Step: n}
-		if d.p.found.marks.Concluded(step) {
+		if d.p.found.marks.Concluded(step, r.offset) {
 			return false
 		}
 		if !seen[step] {
@@ -198,6 +210,11 @@ func (*logData) read(value []byte, to plog.Logs, r *record) error {
 		return err //nolint:wrapcheck // the caller says what it is
 	}
 	r.others = ld.LogRecordCount() > 0
+	for _, rl := range ld.ResourceLogs().All() {
+		if id := otelmap.JobKey(rl.Resource()); !slices.Contains(r.jobs, id) {
+			r.jobs = append(r.jobs, id)
+		}
+	}
 	ld.ResourceLogs().MoveAndAppendTo(to.ResourceLogs())
 	return nil
 }

@@ -9,10 +9,6 @@ import (
 	"github.com/rcrowley/go-metrics"
 )
 
-// The client makes some meters in the library's default registry, whatever its configuration says. None of them
-// is read.
-func init() { metrics.UseNilMetrics = true }
-
 // Meters is the registry in which a client counts. The client's own has a goroutine that computes moving
 // averages and never ends (go-metrics' meterArbiter), and none at all is no choice: it panics. Meters keeps the
 // sums alone. Its zero value is ready for use.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/rcrowley/go-metrics"
 )
 
 const (
@@ -16,6 +17,17 @@ const (
 	// Asking all brokers for metadata is tried so often, since a broker that starts needs some seconds.
 	metadataTries, metadataBackoff = 3, 250 * time.Millisecond
 )
+
+// maxBatchBytes bounds what a batch of records that was compressed may become: far above what brokers take, and what
+// some kilobytes of zeros do not exceed unseen.
+const maxBatchBytes = 256 << 20
+
+// The client has settings of the process. It makes some meters in the library's default registry, whatever its
+// configuration says; none of them is read.
+func init() {
+	metrics.UseNilMetrics = true
+	sarama.MaxDecompressedBatchSize = maxBatchBytes
+}
 
 // Sarama returns the configuration of a client whose connections are made by dialer, and that counts in meters.
 // Topics are never created by asking for them: their partitions would be those of the broker's default.

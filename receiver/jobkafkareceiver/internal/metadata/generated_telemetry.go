@@ -36,6 +36,7 @@ type TelemetryBuilder struct {
 	ReceiverJobKafkaPartitionsLost metric.Int64Counter
 	ReceiverJobKafkaRecords        metric.Int64Counter
 	ReceiverJobKafkaRecordsSkipped metric.Int64Counter
+	ReceiverJobKafkaRetries        metric.Int64Counter
 	ReceiverJobKafkaStepsReleased  metric.Int64Counter
 }
 
@@ -169,6 +170,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_job_kafka_records_skipped",
 		metric.WithDescription("Records that cannot be used, and are left out. [Alpha]"),
 		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverJobKafkaRetries, err = builder.meter.Int64Counter(
+		"otelcol_receiver_job_kafka_retries",
+		metric.WithDescription("Times that records were given again, since the next component refused them for now. [Alpha]"),
+		metric.WithUnit("{retry}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverJobKafkaStepsReleased, err = builder.meter.Int64Counter(

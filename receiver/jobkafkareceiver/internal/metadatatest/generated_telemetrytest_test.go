@@ -37,6 +37,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverJobKafkaPartitionsLost.Add(context.Background(), 1)
 	tb.ReceiverJobKafkaRecords.Add(context.Background(), 1)
 	tb.ReceiverJobKafkaRecordsSkipped.Add(context.Background(), 1)
+	tb.ReceiverJobKafkaRetries.Add(context.Background(), 1)
 	tb.ReceiverJobKafkaStepsReleased.Add(context.Background(), 1)
 	AssertEqualReceiverJobKafkaConcludedSpans(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
@@ -60,6 +61,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverJobKafkaRecordsSkipped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverJobKafkaRetries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverJobKafkaStepsReleased(t, testTel,
