@@ -23,8 +23,8 @@ type kafkaFault struct {
 	missing bool                  // the topic is not there at first
 	// settings are those of the topic.
 	settings map[string]string
-	// says is in the agent's log, and in the answer of its health.
-	says string
+	// text is in the agent's log, and in the answer of its health.
+	text string
 	// repair ends the fault at the broker; nil: the agent's configuration has it.
 	repair func(t *testing.T, k *kafka, topic string)
 }
@@ -40,7 +40,7 @@ func secureOverlay(mechanism, user, password string) func(k *kafka) string {
 
 var kafkaFaults = []kafkaFault{
 	{
-		name: "topic missing", broker: plainListener, missing: true, says: "create it with its partitions first",
+		name: "topic missing", broker: plainListener, missing: true, text: "create it with its partitions first",
 		repair: func(t *testing.T, k *kafka, topic string) {
 			t.Helper()
 			k.topic(t, topic, 2, nil)
@@ -48,7 +48,7 @@ var kafkaFaults = []kafkaFault{
 	},
 	{
 		name: "wrong password", broker: func(k *kafka) string { return k.secure }, overlay: secureOverlay("SCRAM-SHA-512", "other", "secret"),
-		says: "the broker refuses the user or the password",
+		text: "the broker refuses the user or the password",
 		repair: func(t *testing.T, k *kafka, _ string) {
 			t.Helper()
 			results, err := k.admin(t).UpsertUserScramCredentials([]sarama.AlterUserScramCredentialsUpsert{{
@@ -62,35 +62,35 @@ var kafkaFaults = []kafkaFault{
 		name: "mechanism that the broker has not", broker: func(k *kafka) string { return k.plain }, overlay: func(*kafka) string {
 			return `{exporters: {partitioned_kafka: {auth: {sasl: {mechanism: PLAIN, username: u, password: p}}}}}`
 		},
-		says: "check that the port is the listener which tls and auth::sasl are for",
+		text: "check that the port is the listener which tls and auth::sasl are for",
 	},
 	{
 		name: "certificate expired", broker: func(k *kafka) string { return k.expired }, overlay: func(k *kafka) string {
 			return fmt.Sprintf(`{exporters: {partitioned_kafka: {tls: {ca_file: %s}}}}`, k.ca)
 		},
-		says: "renew it, or correct this host's clock",
+		text: "renew it, or correct this host's clock",
 	},
 	{
 		name: "authority unknown", broker: func(k *kafka) string { return k.secure }, overlay: func(*kafka) string {
 			return `{exporters: {partitioned_kafka: {tls: {}}}}`
 		},
-		says: "set tls::ca_file to the authority of the broker's certificate",
+		text: "set tls::ca_file to the authority of the broker's certificate",
 	},
 	{
 		name: "TLS to a listener without", broker: plainListener, overlay: func(k *kafka) string {
 			return fmt.Sprintf(`{exporters: {partitioned_kafka: {tls: {ca_file: %s}}}}`, k.ca)
 		},
-		says: "the broker closes the connection",
+		text: "the broker closes the connection",
 	},
 	{
 		name: "no TLS to a listener with", broker: func(k *kafka) string { return k.secure },
-		says: "the broker closes the connection",
+		text: "the broker closes the connection",
 	},
 	{
 		name: "clock of the broker", broker: plainListener,
 		// A record is older than 0 ms when it arrives: as where the broker's clock is ahead by more than it allows.
 		settings: map[string]string{"message.timestamp.before.max.ms": "0"},
-		says:     "message.timestamp.type=LogAppendTime",
+		text:     "message.timestamp.type=LogAppendTime",
 		repair: func(t *testing.T, k *kafka, topic string) {
 			t.Helper()
 			k.set(t, topic, "message.timestamp.type", "LogAppendTime")
@@ -131,12 +131,12 @@ func TestKafka_Faults_AreNamedAndEnd(t *testing.T) {
 			sendOne(t, agent, 0)
 			eventually(t, readyLimit, func() error {
 				status, body, err := answerOf("http://" + agent.health + "/")
-				if err == nil && (status == http.StatusOK || !strings.Contains(body, f.says)) {
-					err = fmt.Errorf("ask for health: got %d, %s; want 500 with %q", status, body, f.says)
+				if err == nil && (status == http.StatusOK || !strings.Contains(body, f.text)) {
+					err = fmt.Errorf("ask for health: got %d, %s; want 500 with %q", status, body, f.text)
 				}
 				return err
 			}, agent.process)
-			assert.Contains(t, agent.output.String(), f.says)
+			assert.Contains(t, agent.output.String(), f.text)
 			if f.repair != nil {
 				f.repair(t, k, topic)
 				eventually(t, readyLimit, func() error { return atLeast(len(spansIn(t, k, topic)), loadSpans) }, agent.process, k.process)

@@ -51,7 +51,7 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 	c.publish() // before telemetry reads it
 	return &hub.Engine{
 		Settings: hub.Settings{Interval: cfg.FlushInterval, FlushInterval: cfg.FlushInterval, Storage: cfg.StorageID, Jobs: cfg.JobsID, Wait: true},
-		Logs:     c.read, Flush: c.flush, Forget: c.engine.Forget, Metrics: c.metrics, Seen: c.publish, Stop: telemetry.Shutdown,
+		Logs:     c.read, Flush: c.flush, Forget: c.engine.Forget, Collects: true, Metrics: c.metrics, Seen: c.publish, Stop: telemetry.Shutdown,
 		Tick:   func(now time.Time) hub.Output { return c.output(c.engine.Tick(now), now) },
 		States: map[string]hub.State{"findings": c.engine, keyOpened: c.engine.Opened()},
 		Save:   c.save, Sent: c.sent,

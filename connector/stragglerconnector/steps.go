@@ -35,7 +35,7 @@ type steps struct {
 	measured time.Time // when metrics were made last
 	analysed int64     // steps
 	logged   straggler.Stats
-	// suspended: what is open is read again after the start, and not concluded at the end.
+	// suspended: what is open may be read again, and is not concluded from time or at the end.
 	suspended bool
 
 	counts           hub.Counts
@@ -122,6 +122,9 @@ func (s *steps) add(ranks []model.RankOps, now time.Time) hub.Output {
 
 // tick closes the steps that are overdue.
 func (s *steps) tick(now time.Time) hub.Output {
+	if s.suspended {
+		return hub.Output{}
+	}
 	out := s.output(s.analysis.Expire(), now)
 	// Every step that the engine knows is reported by its deadline and the next tick.
 	s.held.Prune(now.Add(-s.cfg.Analysis.Deadline - 2*s.cfg.FlushInterval))
@@ -129,7 +132,13 @@ func (s *steps) tick(now time.Time) hub.Output {
 	return out
 }
 
-func (s *steps) suspend() { s.suspended = true }
+// suspend stops the deadlines of open steps, or begins them anew.
+func (s *steps) suspend(suspended bool) {
+	if s.suspended && !suspended {
+		s.analysis.Touch()
+	}
+	s.suspended = suspended
+}
 
 func (s *steps) flush(now time.Time) hub.Output {
 	if s.suspended {

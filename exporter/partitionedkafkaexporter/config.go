@@ -123,8 +123,12 @@ func newDefaultConfig() *Config {
 
 // Validate reports every field that cannot work.
 func (c *Config) Validate() error {
+	var same error
+	if c.Traces.Topic == c.Logs.Topic {
+		same = fmt.Errorf("check traces::topic: got %q for logs as well; want two topics", c.Traces.Topic)
+	}
 	return errors.Join(
-		c.ClientConfig.Validate(), c.Traces.validate("traces", byRendezvous, byJob), c.Logs.validate("logs", byJob), c.Producer.validate(),
+		same, c.ClientConfig.Validate(), c.Traces.validate("traces", byRendezvous, byJob), c.Logs.validate("logs", byJob), c.Producer.validate(),
 	)
 }
 
@@ -167,9 +171,9 @@ func (c *ProducerConfig) validate() error {
 	return errors.Join(errs...)
 }
 
-// sarama fills in how a producer works whose records have values of at most limit bytes. What goes to a partition
-// in one request is no larger than one record may be, so that the broker's limit holds for it as well.
-func (c *ProducerConfig) sarama(s *sarama.Config, limit int, backoff func(retries, most int) time.Duration) {
+// sarama fills in how a producer works. With apart, each record is a request of its own: then the topic's limit, which
+// holds for all that goes to a partition in one request, is met by the limit of a record.
+func (c *ProducerConfig) sarama(s *sarama.Config, apart bool, backoff func(retries, most int) time.Duration) {
 	p := &s.Producer
 	p.RequiredAcks, p.Idempotent, s.Net.MaxOpenRequests = sarama.WaitForAll, true, 1
 	p.Return.Successes, p.Return.Errors = true, true
@@ -178,12 +182,15 @@ func (c *ProducerConfig) sarama(s *sarama.Config, limit int, backoff func(retrie
 	if c.CompressionParams.Level != nil {
 		p.CompressionLevel = *c.CompressionParams.Level
 	}
-	p.MaxMessageBytes = limit + recordOverhead
+	p.MaxMessageBytes = c.MaxMessageBytes + recordOverhead
+	if apart {
+		p.Flush.MaxMessages = 1
+	}
 	p.Retry.Max, p.Retry.BackoffFunc = producerRetries, backoff
 }
 
 const (
-	// recordOverhead is more than the key, the headers and the frame of a record have: a job's name is cut at 4 KiB.
+	// recordOverhead is more than the key, the headers and the frame of a record have: a job's name is cut at 1 KiB.
 	recordOverhead = 8 << 10
 	// producerRetries, with backoff, last for some seconds: longer than another leader takes to be elected. What
 	// lasts longer is for the sending queue.

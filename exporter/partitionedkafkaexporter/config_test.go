@@ -63,7 +63,8 @@ func TestValidate_EachField_IsNamed(t *testing.T) {
 		`check producer::compression_params::level: got 23 with compression "lz4"; want gzip or zstd`: func(c *Config) {
 			c.Producer.Compression, c.Producer.CompressionParams.Level = "lz4", &level
 		},
-		"check brokers: got none; want one host:port at least": func(c *Config) { c.Brokers = nil },
+		"check brokers: got none; want one host:port at least":           func(c *Config) { c.Brokers = nil },
+		`check traces::topic: got "a" for logs as well; want two topics`: func(c *Config) { c.Traces.Topic, c.Logs.Topic = "a", "a" },
 	} {
 		c := newDefaultConfig()
 		change(c)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -28,6 +30,7 @@ type writer[T any] struct {
 	meter    *metadata.TelemetryBuilder
 	outcomes outcomes
 	log      *zap.Logger
+	turn     atomic.Uint32   // of data that may go to any partition
 	ends     context.Context //nolint:containedctx // done at the end: what waits for brokers returns
 	end      context.CancelCauseFunc
 }
@@ -76,7 +79,9 @@ func (w *writer[T]) write(ctx context.Context, data T) error {
 	ended := context.AfterFunc(w.ends, func() { cancel(errEnded) })
 	defer ended()
 	err := w.writeAll(ctx, data)
-	w.status.Set(w.topic.Topic, err)
+	if !errors.Is(err, context.Canceled) { // the caller has given up, which shows nothing of the brokers
+		w.status.Set(w.topic.Topic, err)
+	}
 	return err
 }
 
@@ -95,7 +100,7 @@ func (w *writer[T]) writeAll(ctx context.Context, data T) error {
 	var records []record
 	for _, p := range w.signal.split(data, n) {
 		if p.partition == anyPartition {
-			p.partition = int32(time.Now().UnixNano() % int64(n))
+			p.partition = int32(w.turn.Add(1) % uint32(n))
 		}
 		records = w.encode(ctx, records, p, limit)
 	}
@@ -104,7 +109,7 @@ func (w *writer[T]) writeAll(ctx context.Context, data T) error {
 
 // encode adds the records of a part, and counts what is too large for one.
 func (w *writer[T]) encode(ctx context.Context, to []record, p part[T], limit int) []record {
-	to, items, err := w.signal.encode(to, p, limit)
+	to, items, err := w.signal.encode(to, p, limits{several: limit, one: w.producer.config.Producer.MaxMessageBytes})
 	if items > 0 {
 		w.refuse(ctx, items, err)
 	}
@@ -123,25 +128,19 @@ func (w *writer[T]) send(ctx context.Context, l *link, limit int, n int32, recor
 	var cause error
 	for len(records) > 0 {
 		a := w.try(ctx, l, n, records)
+		failed, cause = append(failed, a.failed...), errors.Join(cause, a.err)
 		if !a.some && len(a.large) == 0 {
 			w.producer.drop(l, limit)
 		}
-		records = nil
-		if len(a.large) > 0 {
-			a.large = w.alone(ctx, l, n, &a)
+		if len(a.large) == 0 {
+			break
 		}
-		failed, cause = append(failed, a.failed...), errors.Join(cause, a.err)
-		if len(a.large) > 0 {
-			limit /= 2
-			w.log.Warn("The topic refuses records as large as these, and they are divided. Lower producer::max_message_bytes, or raise the topic's max.message.bytes.",
-				zap.String("topic", w.topic.Topic), zap.Int("bytes", limit))
-			records = w.smaller(ctx, a.large, limit)
-			w.producer.drop(l, limit)
-			var err error
-			if l, limit, err = w.producer.get(ctx); err != nil {
-				failed, cause = append(failed, records...), errors.Join(cause, err)
-				break
-			}
+		records = w.smaller(ctx, a.large, &limit)
+		w.producer.drop(l, limit)
+		var err error
+		if l, limit, err = w.producer.get(ctx); err != nil {
+			failed, cause = append(failed, records...), errors.Join(cause, err)
+			break
 		}
 	}
 	if len(failed) == 0 {
@@ -150,21 +149,33 @@ func (w *writer[T]) send(ctx context.Context, l *link, limit int, n int32, recor
 	return w.giveBackRecords(failed, fmt.Errorf("write to topic %q: %w", w.topic.Topic, cause))
 }
 
-// alone sends the refused records that cannot be divided one by one, since they may have been refused for others
-// in their batch. It drops those that are refused again, and returns the records that can be divided.
-func (w *writer[T]) alone(ctx context.Context, l *link, n int32, a *answered) (divisible []record) {
-	for _, r := range a.large {
-		if r.items > 1 {
-			divisible = append(divisible, r)
+// smaller divides records that the topic refuses, and lowers the limit. What cannot be divided is dropped where it was
+// refused alone: as long as the limit is that of the configuration, records go together with others.
+func (w *writer[T]) smaller(ctx context.Context, large []record, limit *int) (records []record) {
+	alone := *limit < w.producer.config.Producer.MaxMessageBytes
+	several := slices.ContainsFunc(large, func(r record) bool { return r.items > 1 })
+	if several || !alone {
+		*limit /= 2
+		w.log.Warn("The topic refuses records as large as these, and they are divided. Lower producer::max_message_bytes, or raise the topic's max.message.bytes.",
+			zap.String("topic", w.topic.Topic), zap.Int("bytes", *limit))
+	}
+	for _, r := range large {
+		if r.items == 1 {
+			if alone {
+				w.refuse(ctx, 1, fmt.Errorf("write a %s of %d bytes: %w", w.signal.item, len(r.value), kafka.Explain(sarama.ErrMessageSizeTooLarge)))
+				continue
+			}
+			records = append(records, r)
 			continue
 		}
-		one := w.try(ctx, l, n, []record{r})
-		a.failed, a.err = append(a.failed, one.failed...), errors.Join(a.err, one.err)
-		if len(one.large) > 0 {
-			w.refuse(ctx, 1, fmt.Errorf("write a %s of %d bytes: %w", w.signal.item, len(r.value), kafka.Explain(sarama.ErrMessageSizeTooLarge)))
+		data, err := w.signal.unmarshal(r.value)
+		if err != nil { // what was marshaled here
+			w.refuse(ctx, r.items, err)
+			continue
 		}
+		records = w.encode(ctx, records, part[T]{partition: r.partition, key: r.key, data: data}, *limit)
 	}
-	return divisible
+	return records
 }
 
 func (w *writer[T]) messages(records []record, n int32) []*sarama.ProducerMessage {
@@ -198,6 +209,9 @@ func (w *writer[T]) try(ctx context.Context, l *link, n int32, records []record)
 			a.some = true
 			count, items, bytes = count+1, items+r.items, bytes+len(r.value)
 			w.balance.add(r.partition, len(r.value), now)
+		case errors.As(err, new(sarama.ConfigurationError)):
+			// The client does not take it, and never will.
+			w.refuse(ctx, r.items, fmt.Errorf("write %d %ss: %w", r.items, w.signal.item, err))
 		case errors.Is(err, sarama.ErrMessageSizeTooLarge):
 			a.large = append(a.large, r)
 		default:
@@ -211,19 +225,6 @@ func (w *writer[T]) try(ctx context.Context, l *link, n int32, records []record)
 	w.meter.ExporterPartitionedKafkaItems.Add(ctx, int64(items), w.outcomes.acknowledged)
 	w.meter.ExporterPartitionedKafkaRecordBytes.Add(ctx, int64(bytes), w.outcomes.all)
 	return a
-}
-
-// smaller divides records that the topic refuses.
-func (w *writer[T]) smaller(ctx context.Context, large []record, limit int) (records []record) {
-	for _, r := range large {
-		data, err := w.signal.unmarshal(r.value)
-		if err != nil { // what was marshaled here
-			w.refuse(ctx, r.items, err)
-			continue
-		}
-		records = w.encode(ctx, records, part[T]{partition: r.partition, key: r.key, data: data}, limit)
-	}
-	return records
 }
 
 // giveBackRecords returns an error with the data of records, which the sending queue sends again.

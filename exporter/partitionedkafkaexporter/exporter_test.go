@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/lockstep-otel/lockstep/exporter/partitionedkafkaexporter/internal/metadatatest"
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/component/kafka"
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
@@ -326,4 +328,69 @@ func TestTraces_ClocksApart_ReturnsThatReason(t *testing.T) {
 	err := e.ConsumeTraces(t.Context(), stepOf("j", 1, 1))
 	assert.ErrorContains(t, err, "message.timestamp.type=LogAppendTime")
 	assert.NotErrorIs(t, err, errEnded)
+}
+
+// A job whose id is longer than a record is written under the name that analyses know it by.
+func TestLogs_LongJobID_IsCut(t *testing.T) {
+	t.Parallel()
+	brokers := fakeBrokers(t, kfake.SeedTopics(3, defaultLogTopic))
+	tel, set := newTelemetry(t)
+	e, err := newLogs(t.Context(), set, configFor(brokers.ListenAddrs()))
+	logs := begin(t, e, err)
+	require.NoError(t, logs.ConsumeLogs(t.Context(), logsOfJob(strings.Repeat("x", 600_000), 1)))
+	assert.EqualValues(t, 1, counted(t, tel, "items", "acknowledged"))
+	assert.LessOrEqual(t, len(written(t, brokers.ListenAddrs(), defaultLogTopic, 1)[0].Key), 1024)
+}
+
+// A span that the topic takes alone is written, also where it was refused together with others.
+func TestTraces_SpanThatTheTopicTakes_IsWritten(t *testing.T) {
+	t.Parallel()
+	brokers := fakeBrokers(t)
+	require.NoError(t, brokers.CreateTopic(defaultTraceTopic, 1, map[string]string{"max.message.bytes": "900000"}))
+	c := configFor(brokers.ListenAddrs())
+	c.Producer.Compression = "none"
+	e, tel := startTraces(t, c)
+	td := bigSpan(800_000)
+	bigSpan(150_000).ResourceSpans().MoveAndAppendTo(td.ResourceSpans())
+	require.NoError(t, e.ConsumeTraces(t.Context(), td))
+	require.NoError(t, e.ConsumeTraces(t.Context(), bigSpan(800_001)), "nor later")
+	assert.EqualValues(t, 3, counted(t, tel, "items", "acknowledged"))
+	assert.Zero(t, counted(t, tel, "items", "refused"))
+}
+
+// Where one call fails for good, what others have under way is answered, and not written twice.
+func TestTraces_OneCallFails_OthersAreAnswered(t *testing.T) {
+	t.Parallel()
+	brokers := fakeBrokers(t, kfake.SeedTopics(2, defaultTraceTopic))
+	require.NoError(t, brokers.MoveTopicPartition(defaultTraceTopic, 0, 0))
+	require.NoError(t, brokers.MoveTopicPartition(defaultTraceTopic, 1, 1))
+	brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: defaultTraceTopic, Partitions: []int32{1}, Err: kerr.InvalidTimestamp, Count: -1})
+	arrived, release := make(chan struct{}), make(chan struct{})
+	brokers.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) { //nolint:staticcheck // as the library has it
+		brokers.KeepControl()
+		if brokers.CurrentNode() == 0 {
+			brokers.SleepControl(func() {
+				close(arrived)
+				<-release
+			})
+		}
+		return nil, nil, false
+	})
+	c := configFor(brokers.ListenAddrs())
+	c.Traces.PartitionBy = byJob
+	e, _ := startTraces(t, c)
+	jobOf := func(partition int32) string {
+		for i := 0; ; i++ {
+			if id := strconv.Itoa(i); model.Partition([]byte(id), 2) == partition {
+				return id
+			}
+		}
+	}
+	good := make(chan error)
+	go func() { good <- e.ConsumeTraces(context.Background(), stepOf(jobOf(0), 1, 1)) }()
+	<-arrived
+	require.Error(t, e.ConsumeTraces(t.Context(), stepOf(jobOf(1), 1, 1)))
+	close(release)
+	require.NoError(t, <-good)
+	assert.Len(t, written(t, brokers.ListenAddrs(), defaultTraceTopic, 1), 1)
 }

@@ -28,18 +28,19 @@ type link struct {
 	async  sarama.AsyncProducer
 	dialer *kafka.Dialer
 
-	stop    chan struct{} // closed: nothing new is sent, and nothing waits
+	aborted chan struct{} // closed: nothing waits for the brokers any more
 	ended   chan struct{} // closed: the producer has ended
 	closing sync.Once
 	senders sync.WaitGroup
 
-	mu      sync.Mutex // of stopped, and of what begins with senders
-	stopped bool       // stop is closed
+	mu     sync.Mutex // of the next, and of what begins with senders
+	closed bool       // nothing new is sent
+	over   bool       // aborted is closed
 }
 
 // newLink connects, and asks the brokers for the id of an idempotent producer.
 func newLink(ctx context.Context, c *Config, topic string, limit int, meters *kafka.Meters) (*link, error) {
-	l := &link{dialer: kafka.NewDialer(c.DialTimeout), stop: make(chan struct{}), ended: make(chan struct{})}
+	l := &link{dialer: kafka.NewDialer(c.DialTimeout), aborted: make(chan struct{}), ended: make(chan struct{})}
 	inTime := context.AfterFunc(ctx, l.abort)
 	if err := l.connect(ctx, c, topic, limit, meters); err != nil {
 		inTime()
@@ -58,7 +59,7 @@ func (l *link) connect(ctx context.Context, c *Config, topic string, limit int, 
 	if err != nil {
 		return err //nolint:wrapcheck // says what it is
 	}
-	c.Producer.sarama(s, limit, l.backoff)
+	c.Producer.sarama(s, limit < c.Producer.MaxMessageBytes, l.backoff)
 	s.Metadata.Retry.BackoffFunc = l.backoff
 	s.Producer.Transaction.Retry.Max, s.Producer.Transaction.Retry.BackoffFunc = idTries, l.backoff
 	if l.client, err = sarama.NewClient(c.Brokers, s); err != nil {
@@ -66,12 +67,12 @@ func (l *link) connect(ctx context.Context, c *Config, topic string, limit int, 
 	}
 	switch err = l.client.RefreshMetadata(topic); {
 	case errors.Is(err, sarama.ErrUnknownTopicOrPartition):
-		err = fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
+		err = fmt.Errorf("find topic %q: %w", topic, kafka.ExplainConnect(err))
 	case err != nil:
-		err = fmt.Errorf("connect to the brokers %v: %w", c.Brokers, kafka.Explain(err))
+		err = fmt.Errorf("connect to the brokers %v: %w", c.Brokers, kafka.ExplainConnect(err))
 	default:
 		if l.async, err = sarama.NewAsyncProducerFromClient(l.client); err != nil {
-			err = fmt.Errorf("get the id of a producer from the brokers %v: %w", c.Brokers, kafka.Explain(err))
+			err = fmt.Errorf("get the id of a producer from the brokers %v: %w", c.Brokers, kafka.ExplainConnect(err))
 		}
 	}
 	if err != nil {
@@ -84,7 +85,7 @@ func (l *link) connect(ctx context.Context, c *Config, topic string, limit int, 
 func (l *link) backoff(retries, _ int) time.Duration {
 	const first, most = 100 * time.Millisecond, 2 * time.Second
 	select {
-	case <-l.stop:
+	case <-l.aborted:
 		return 0
 	default:
 		return min(most, first<<min(retries, 10))
@@ -143,9 +144,10 @@ func (l *link) send(ctx context.Context, messages []*sarama.ProducerMessage) []e
 	}
 	select {
 	case <-c.done:
-	case <-l.stop:
+	case <-l.aborted:
 	case <-ctx.Done():
-		l.giveUp()
+		l.abort()
+		l.close()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +165,7 @@ func (l *link) send(ctx context.Context, messages []*sarama.ProducerMessage) []e
 func (l *link) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stopped {
+	if l.closed || l.over {
 		return false
 	}
 	l.senders.Add(1)
@@ -175,7 +177,7 @@ func (l *link) push(ctx context.Context, c *call, messages []*sarama.ProducerMes
 		m.Metadata = slot{c, i}
 		select {
 		case l.async.Input() <- m:
-		case <-l.stop:
+		case <-l.aborted:
 			return
 		case <-ctx.Done():
 			return
@@ -201,35 +203,53 @@ func (l *link) answers() {
 	_ = l.client.Close() // ends the connections, of which nothing is left to know
 }
 
-// giveUp ends the link at once, and does not wait for it.
-func (l *link) giveUp() {
-	l.abort()
-	l.close()
-}
-
 // abort ends all connections, and makes whatever waits for them return.
 func (l *link) abort() {
 	l.dialer.End()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.stopped {
-		l.stopped = true
-		close(l.stop)
+	if !l.over {
+		l.over = true
+		close(l.aborted)
 	}
 }
 
-// close ends the link once what is under way was answered, and does not wait for it.
+// closePatience is how long a link that is closed waits for answers: longer than a broker takes, and than the client
+// waits between its attempts.
+const closePatience = 5 * time.Second
+
+// close ends the link once what is under way was answered, or after closePatience, and does not wait for it.
 func (l *link) close() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.stopped {
-		l.stopped = true
-		close(l.stop)
-	}
+	l.closed = true
+	l.mu.Unlock()
 	l.closing.Do(func() {
 		go func() {
 			l.senders.Wait() // a closed producer panics at a message
 			l.async.AsyncClose()
+			late := time.AfterFunc(closePatience, l.abort)
+			<-l.ended
+			late.Stop()
 		}()
 	})
+}
+
+func (l *link) hasEnded() bool {
+	select {
+	case <-l.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// end waits for the end of a link that is closed. Where a broker does not answer until ctx is done, it ends the
+// connections.
+func (l *link) end(ctx context.Context) {
+	select {
+	case <-l.ended:
+	case <-ctx.Done():
+		l.abort()
+		<-l.ended
+	}
 }

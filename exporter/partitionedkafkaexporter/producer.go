@@ -5,7 +5,7 @@ package partitionedkafkaexporter
 import (
 	"context"
 	"fmt"
-	"sync"
+	"slices"
 
 	"github.com/lockstep-otel/lockstep/internal/component/kafka"
 )
@@ -23,7 +23,7 @@ type producer struct {
 	link  *link
 	limit int // of the value of a record, bytes; falls where the topic has a smaller one
 	ended bool
-	old   sync.WaitGroup // links that were given up, and end
+	old   []*link // that were given up, and end
 }
 
 func newProducer(c *Config, topic string, made func()) *producer {
@@ -60,24 +60,20 @@ func (p *producer) drop(l *link, limit int) {
 	if p.link == l {
 		p.link = nil
 		l.close()
-		p.old.Go(func() { <-l.ended })
+		p.old = slices.DeleteFunc(append(p.old, l), (*link).hasEnded)
 	}
 }
 
-// end ends the link. Where a broker does not answer until ctx is done, it ends the connections.
+// end ends the links. Where a broker does not answer until ctx is done, it ends the connections.
 func (p *producer) end(ctx context.Context) {
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()
 	p.ended = true
 	if p.link != nil {
-		defer p.old.Wait()
-		l := p.link
-		l.close()
-		select {
-		case <-l.ended:
-		case <-ctx.Done():
-			l.abort()
-			<-l.ended
-		}
+		p.link.close()
+		p.old = append(p.old, p.link)
+	}
+	for _, l := range p.old {
+		l.end(ctx)
 	}
 }

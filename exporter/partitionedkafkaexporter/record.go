@@ -26,9 +26,12 @@ type record struct {
 	items     int // spans or log records
 }
 
-// encode adds the records of a part, each of which has a value of at most limit bytes, and returns how many items
-// are larger on their own.
-func (s *signal[T]) encode(to []record, p part[T], limit int) (records []record, refused int, err error) {
+// limits are of the value of a record, bytes. Records are divided by the first: it falls where the topic takes less.
+// One item alone may have up to the second, since how much the topic takes is not known exactly.
+type limits struct{ several, one int }
+
+// encode adds the records of a part, and returns how many items are larger than one may be.
+func (s *signal[T]) encode(to []record, p part[T], limit limits) (records []record, refused int, err error) {
 	items := s.count(p.data)
 	if items == 0 {
 		return to, 0, nil
@@ -37,24 +40,24 @@ func (s *signal[T]) encode(to []record, p part[T], limit int) (records []record,
 	if err != nil {
 		return to, items, fmt.Errorf("encode %d %ss: %w", items, s.item, err)
 	}
-	if len(value) <= limit {
+	if len(value) <= limit.several {
 		return append(to, record{p.partition, p.key, value, items}), 0, nil
 	}
 	return s.divide(to, p, len(value), limit)
 }
 
 // divide is encode for data of a known size that is above the limit: by halves, until they are not.
-func (s *signal[T]) divide(to []record, p part[T], size, limit int) (records []record, refused int, err error) {
+func (s *signal[T]) divide(to []record, p part[T], size int, limit limits) (records []record, refused int, err error) {
 	items := s.count(p.data)
 	switch {
-	case size <= limit:
+	case size <= limit.several, items == 1 && size <= limit.one:
 		value, err := s.marshal(p.data)
 		if err != nil {
 			return to, items, fmt.Errorf("encode %d %ss: %w", items, s.item, err)
 		}
 		return append(to, record{p.partition, p.key, value, items}), 0, nil
 	case items == 1:
-		return to, 1, fmt.Errorf("encode a %s: got %d bytes; want at most %d (producer::max_message_bytes, or the topic's max.message.bytes)", s.item, size, limit)
+		return to, 1, fmt.Errorf("encode a %s: got %d bytes; want at most %d (producer::max_message_bytes)", s.item, size, limit.one)
 	}
 	rest := p
 	rest.data = s.halve(p.data)

@@ -5,87 +5,131 @@ package offsets
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
-	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
-// Marks are kept beside a floor. They name the first step of each job that is read again. A record may have
-// operations of earlier steps, too, which are concluded: they are not given again, since the rest of these steps
-// is not read again.
+// Marks are kept beside a floor. They name the steps that are read again, of which all records are there. A record
+// may have operations of other steps, too, which are concluded: they are not given again, since the rest of these
+// steps is not read again.
 type Marks struct {
 	// By names the process that wrote them.
 	By string
 	// Next is the offset of the first record that was not read yet. Marks say nothing about later ones: a job that
 	// goes back to an earlier step is new there.
 	Next int64
-	// First is the first step of each job.
-	First map[Job]int64
+	// held has the steps of each job that are held, by the hash of the job.
+	held map[string]spans
+	// some: a job of which steps are held found no room, so that a job which is not there may be it.
+	some bool
 }
 
-// Marks returns those of the steps that are kept, by a process.
+// span is steps from first to last.
+type span struct{ first, last int64 }
+
+// spans are in order.
+type spans []span
+
+// Marks returns those of the steps that are held, by a process.
 func (t *Tracker) Marks(by string) Marks {
-	m := Marks{By: by, Next: t.next, First: map[Job]int64{}}
+	m := Marks{By: by, Next: t.next, held: map[string]spans{}}
 	for key, j := range t.jobs {
-		first := int64(math.MaxInt64)
-		if len(j.steps) == 0 {
-			continue
+		if len(j.steps) > 0 {
+			m.held[key.hash()] = spansOf(slices.Sorted(maps.Keys(j.steps)))
 		}
-		for s := range j.steps {
-			first = min(first, s)
-		}
-		m.First[key] = first
 	}
 	return m
 }
 
+func spansOf(steps []int64) (out spans) {
+	for _, s := range steps {
+		if n := len(out); n > 0 && out[n-1].last+1 == s {
+			out[n-1].last = s
+			continue
+		}
+		out = append(out, span{s, s})
+	}
+	return out
+}
+
+func (s spans) has(step int64) bool {
+	return slices.ContainsFunc(s, func(x span) bool { return x.first <= step && step <= x.last })
+}
+
+// hash names a job in marks: ids are long.
+func (j Job) hash() string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(j.ID + "\x00" + j.Incarnation))
+	return strconv.FormatUint(h.Sum64(), 36)
+}
+
 // Concluded reports whether a step, of which a record at an offset has something, was concluded before.
 func (m *Marks) Concluded(s Step, offset int64) bool {
-	first, known := m.First[s.Job]
-	return known && s.Step < first && offset < m.Next
+	if offset >= m.Next {
+		return false
+	}
+	held, known := m.held[s.hash()]
+	if !known {
+		return !m.some
+	}
+	return !held.has(s.Step)
 }
 
 // MaxMarksBytes is the most that Kafka keeps beside an offset by default (offset.metadata.max.bytes).
 const MaxMarksBytes = 4096
 
+// maxSpans is how many spans one job has in a text: those between are taken as held, too.
+const maxSpans = 16
+
 // markVersion is that of the text.
 const markVersion = 1
 
 type marksText struct {
-	Version int        `json:"v"`
-	By      string     `json:"by"`
-	Next    int64      `json:"next"`
-	First   []markText `json:"first"`
-}
-
-type markText struct {
-	ID          string `json:"id"`
-	Incarnation string `json:"inc,omitempty"`
-	Step        int64  `json:"step"`
+	Version int               `json:"v"`
+	By      string            `json:"by"`
+	Next    int64             `json:"next"`
+	Held    map[string]string `json:"held"`
+	Some    bool              `json:"some,omitempty"`
 }
 
 // Text returns the marks as JSON of at most [MaxMarksBytes], and how many jobs found no room. The name of the
 // process is short.
 func (m *Marks) Text() (text string, left int) {
-	out := marksText{Version: markVersion, By: m.By, Next: m.Next}
-	for _, j := range slices.SortedFunc(maps.Keys(m.First), compareJobs) {
-		out.First = append(out.First, markText{j.ID, j.Incarnation, m.First[j]})
-	}
-	for n := len(out.First); ; n-- {
-		some := out
-		some.First = out.First[:n]
-		b, err := json.Marshal(some)
-		if err == nil && len(b) <= MaxMarksBytes || n == 0 {
-			return string(b), len(out.First) - n
+	out := marksText{Version: markVersion, By: m.By, Next: m.Next, Held: map[string]string{}, Some: m.some}
+	const frame, entry = 120, 6 // of the text, and of one job's part: quotes, colon, comma
+	size := frame + len(m.By)
+	for _, job := range slices.Sorted(maps.Keys(m.held)) {
+		steps := m.held[job].text()
+		if size += len(job) + len(steps) + entry; size > MaxMarksBytes {
+			left++
+			out.Some = true
+			continue
 		}
+		out.Held[job] = steps
 	}
+	b, err := json.Marshal(out)
+	if err != nil { // texts and numbers always can
+		return "", len(m.held)
+	}
+	return string(b), left
 }
 
-func compareJobs(a, b Job) int {
-	if a.ID != b.ID {
-		return slices.Compare([]byte(a.ID), []byte(b.ID))
+// text returns spans as people list them: "408-487,490". Of more than maxSpans the last is long.
+func (s spans) text() string {
+	if len(s) > maxSpans {
+		s = append(s[:maxSpans-1:maxSpans-1], span{s[maxSpans-1].first, s[len(s)-1].last})
 	}
-	return slices.Compare([]byte(a.Incarnation), []byte(b.Incarnation))
+	parts := make([]string, len(s))
+	for i, x := range s {
+		parts[i] = strconv.FormatInt(x.first, 10)
+		if x.last != x.first {
+			parts[i] += ".." + strconv.FormatInt(x.last, 10)
+		}
+	}
+	return strings.Join(parts, ",")
 }
 
 // ParseMarks reads marks; an empty text has none.
@@ -103,9 +147,31 @@ func ParseMarks(text string) (Marks, error) {
 	if in.Version != markVersion {
 		return Marks{}, fmt.Errorf("read marks beside an offset: got version %d; want %d", in.Version, markVersion)
 	}
-	m := Marks{By: in.By, Next: in.Next, First: map[Job]int64{}}
-	for _, f := range in.First {
-		m.First[Job{f.ID, f.Incarnation}] = f.Step
+	m := Marks{By: in.By, Next: in.Next, held: map[string]spans{}, some: in.Some}
+	for job, steps := range in.Held {
+		s, err := parseSpans(steps)
+		if err != nil {
+			return Marks{}, fmt.Errorf("read marks beside an offset: %w", err)
+		}
+		m.held[job] = s
 	}
 	return m, nil
+}
+
+func parseSpans(text string) (out spans, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, ranged := strings.Cut(part, "..")
+		if !ranged {
+			last = first
+		}
+		var s span
+		if s.first, err = strconv.ParseInt(first, 10, 64); err == nil {
+			s.last, err = strconv.ParseInt(last, 10, 64)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("got steps %.40q; want numbers such as 408..487,490", text)
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }

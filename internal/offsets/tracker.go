@@ -48,9 +48,10 @@ type Tracker struct {
 
 // job is what is known of one job.
 type job struct {
-	steps map[int64]*held
-	order []int64 // of their first records
-	last  time.Time
+	steps    map[int64]*held
+	order    []int64 // of their first records
+	released *bounded.Ring[int64]
+	last     time.Time
 }
 
 // held is something with a first offset and the time of its last record.
@@ -92,7 +93,7 @@ func (t *Tracker) step(s Step, offset int64, now time.Time) {
 		if len(t.jobs) >= t.cfg.MaxJobs {
 			t.dropJob()
 		}
-		j = &job{steps: map[int64]*held{}}
+		j = &job{steps: map[int64]*held{}, released: bounded.NewRing[int64](maxReleased)}
 		t.jobs[s.Job] = j
 	}
 	j.last = now
@@ -101,6 +102,9 @@ func (t *Tracker) step(s Step, offset int64, now time.Time) {
 		h.last = now
 		return
 	}
+	if j.released.Seen(s.Step) {
+		return // what comes late of it is no part of a step that is read again whole
+	}
 	j.steps[s.Step] = &held{offset, now}
 	j.order = append(j.order, s.Step)
 	if len(j.order) > t.cfg.MaxSteps {
@@ -108,6 +112,9 @@ func (t *Tracker) step(s Step, offset int64, now time.Time) {
 		j.pop()
 	}
 }
+
+// maxReleased is how many steps of a job are remembered that are not held any more.
+const maxReleased = 1 << 12
 
 // maxSeen is how many ids of jobs are known of one partition, idle ones as well: what an analysis knows of a job
 // outlasts its records.
@@ -131,6 +138,7 @@ func (t *Tracker) dropJob() {
 
 // pop forgets the step that began first.
 func (j *job) pop() {
+	j.released.Add(j.order[0])
 	delete(j.steps, j.order[0])
 	j.order = j.order[1:]
 }

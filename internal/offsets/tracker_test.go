@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/lockstep-otel/lockstep/internal/tier"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -50,7 +52,7 @@ func TestFloor_StepsAndTime_BothHold(t *testing.T) {
 	assert.EqualValues(t, 30, tr.Floor(at(40)), "steps 3, 4 and 5 are the window")
 	tr.Add(60, stepsOf(train, 3), false, at(41)) // late
 	tr.Add(70, stepsOf(train, 6), false, at(42))
-	assert.EqualValues(t, 30, tr.Floor(at(50)), "a late record of step 3 holds it")
+	assert.EqualValues(t, 30, tr.Floor(at(50)), "a late record of step 3 keeps it")
 	assert.EqualValues(t, 40, tr.Floor(at(51)))
 	assert.EqualValues(t, 71, tr.Floor(at(42+60)), "an idle job holds nothing")
 	assert.Equal(t, []string{"train"}, tr.Jobs(), "an analysis may still know it")
@@ -103,28 +105,31 @@ func TestTracker_Limits_AreKeptAndCounted(t *testing.T) {
 
 // Whatever comes, the floor is the first record of the oldest step that is needed, and it never falls.
 func TestFloor_RandomLogs_IsTheOldestNeededStep(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(tier.N(t, 50, 1000)) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		tr := New(config, 0)
 		type seen struct {
 			first int64
 			last  int
 		}
-		steps, order, now, former := map[int64]*seen{}, []int64{}, 0, int64(0)
+		steps, released, order, now, former := map[int64]*seen{}, map[int64]bool{}, []int64{}, 0, int64(0)
 		for offset := range int64(300) {
 			now += random.IntN(3)
 			s := max(0, offset/10-int64(random.IntN(4)))
 			tr.Add(offset, stepsOf(train, s), false, at(now))
-			if steps[s] == nil {
+			if steps[s] == nil && !released[s] {
 				steps[s] = &seen{first: offset}
 				order = append(order, s)
 			}
-			steps[s].last = now
+			if !released[s] {
+				steps[s].last = now
+			}
 			floor := tr.Floor(at(now))
 			require.GreaterOrEqual(t, floor, former)
 			former = floor
 			for len(order) > config.Steps && now-steps[order[0]].last >= 10 {
-				delete(steps, order[0]) // a late record begins it anew
+				delete(steps, order[0])
+				released[order[0]] = true
 				order = order[1:]
 			}
 			require.Equal(t, steps[order[0]].first, floor, "seed %d", seed)
@@ -134,36 +139,146 @@ func TestFloor_RandomLogs_IsTheOldestNeededStep(t *testing.T) {
 
 func TestMarks_Text_IsReadBack(t *testing.T) {
 	tr := New(config, 0)
-	tr.Add(0, stepsOf(train, 7, 5, 9), false, at(0))
-	tr.Add(1, stepsOf(Job{"other", ""}, -3), false, at(0))
+	tr.Add(0, stepsOf(train, 7, 5, 9, 8), false, at(0))
+	other := Job{"other", ""}
+	tr.Add(1, stepsOf(other, -3), false, at(0))
 	m := tr.Marks("me")
 	text, left := m.Text()
 	assert.Zero(t, left)
-	assert.JSONEq(t, `{"v":1,"by":"me","next":2,"first":[{"id":"other","step":-3},{"id":"train","inc":"a","step":5}]}`, text)
+	assert.JSONEq(t, fmt.Sprintf(`{"v":1,"by":"me","next":2,"held":{%q:"-3",%q:"5,7..9"}}`, other.hash(), train.hash()), text)
 	read, err := ParseMarks(text)
 	require.NoError(t, err)
 	assert.Equal(t, m, read)
-	assert.True(t, m.Concluded(Step{train, 4}, 1))
-	assert.False(t, m.Concluded(Step{train, 5}, 1))
-	assert.False(t, m.Concluded(Step{train, 4}, 2), "the job has gone back to an earlier step")
-	assert.False(t, m.Concluded(Step{Job{"unknown", ""}, 0}, 1))
-
-	many := Marks{First: map[Job]int64{}}
-	for i := range 1000 {
-		many.First[Job{ID: fmt.Sprintf("job-%04d", i)}] = 1
+	for step, concluded := range map[int64]bool{4: true, 5: false, 6: true, 7: false, 8: false, 9: false, 10: true} {
+		assert.Equal(t, concluded, m.Concluded(Step{train, step}, 1), "step %d", step)
+		assert.False(t, m.Concluded(Step{train, step}, 2), "not read yet")
 	}
-	text, left = many.Text()
+	assert.True(t, m.Concluded(Step{Job{"idle", ""}, 0}, 1), "nothing is held of it")
+	var none Marks
+	assert.False(t, none.Concluded(Step{train, 4}, 0))
+}
+
+// Where not all jobs have room, none is taken for concluded that may be held.
+func TestMarks_ManyJobs_LoseNothing(t *testing.T) {
+	cfg := config
+	cfg.MaxJobs = 1000
+	tr := New(cfg, 0)
+	for i := range 1000 {
+		tr.Add(int64(i), stepsOf(Job{ID: strings.Repeat("x", 4000) + fmt.Sprint(i)}, 1, 3), false, at(0))
+	}
+	m := tr.Marks("me")
+	text, left := m.Text()
 	assert.LessOrEqual(t, len(text), MaxMarksBytes)
-	read, err = ParseMarks(text)
+	assert.Greater(t, len(text), MaxMarksBytes-150, "as many as have room")
+	assert.Positive(t, left)
+	read, err := ParseMarks(text)
 	require.NoError(t, err)
-	assert.Len(t, read.First, 1000-left)
-	assert.Greater(t, len(text), MaxMarksBytes-50, "as many as have room")
+	assert.Len(t, read.held, 1000-left)
+	for i := range 1000 {
+		job := Job{ID: strings.Repeat("x", 4000) + fmt.Sprint(i)}
+		assert.False(t, read.Concluded(Step{job, 1}, 1))
+		assert.False(t, read.Concluded(Step{job, 3}, 1))
+	}
+}
+
+func TestMarks_ManyGaps_HoldWhatIsBetween(t *testing.T) {
+	tr := New(config, 0)
+	for s := range int64(50) {
+		tr.Add(s, stepsOf(train, 10*s), false, at(0))
+	}
+	m := tr.Marks("")
+	text, _ := m.Text()
+	assert.Less(t, len(text), 300)
+	read, err := ParseMarks(text)
+	require.NoError(t, err)
+	for s := range int64(50) {
+		assert.False(t, read.Concluded(Step{train, 10 * s}, 0))
+	}
+	assert.True(t, read.Concluded(Step{train, 5}, 0))
+	assert.True(t, read.Concluded(Step{train, 500}, 0))
+}
+
+// A process is killed at any moment, and the next begins at what was committed: each step that it is given, it is
+// given whole, and no step is lost that was not held for long enough to be concluded.
+func TestTracker_KilledAtAnyMoment_StepsAreWholeOrConcluded(t *testing.T) {
+	for seed := range uint64(tier.N(t, 100, 3000)) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		jobs := []Job{train, {"other", ""}, {"ended", "x"}}
+		type record struct {
+			steps []Step
+			at    int
+		}
+		var log []record
+		now := 0
+		for offset := range 200 {
+			now += random.IntN(2)
+			r := record{at: now}
+			for range 1 + random.IntN(2) {
+				j := jobs[random.IntN(len(jobs))]
+				if j.ID == "ended" && offset > 60 {
+					continue
+				}
+				r.steps = append(r.steps, Step{j, max(0, int64(offset/10)-int64(random.IntN(3)))})
+			}
+			if random.IntN(50) == 0 {
+				r.steps = append(r.steps, Step{train, int64(offset/10) - 15}) // late
+			}
+			log = append(log, r)
+		}
+		killed := 1 + random.IntN(len(log)-1)
+		committed := random.IntN(killed) // the last commit was before
+		tr := New(config, 0)
+		var floor int64
+		var text string
+		for o, r := range log[:killed] {
+			tr.Add(int64(o), r.steps, false, at(r.at))
+			if o == committed {
+				floor = tr.Floor(at(r.at))
+				m := tr.Marks("first")
+				text, _ = m.Text()
+			}
+		}
+		marks, err := ParseMarks(text)
+		require.NoError(t, err)
+		given := map[Step]int{}
+		for o := floor; o < int64(len(log)); o++ {
+			for _, s := range log[o].steps {
+				if !marks.Concluded(s, o) {
+					given[s]++
+				}
+			}
+		}
+		want := map[Step]int{}
+		for _, r := range log {
+			for _, s := range r.steps {
+				want[s]++
+			}
+		}
+		for s, n := range want {
+			before := 0 // records of the step that were read before the commit
+			for _, r := range log[:committed+1] {
+				for _, x := range r.steps {
+					if x == s {
+						before++
+					}
+				}
+			}
+			switch {
+			case given[s] == n, before == 0:
+			case marks.held[s.hash()].has(s.Step):
+				require.Equal(t, n, given[s], "seed %d: step %v is held, and is given whole", seed, s)
+			default: // it was concluded: nothing that was read before is given again
+				require.LessOrEqual(t, given[s], n-before, "seed %d: step %v", seed, s)
+			}
+		}
+	}
 }
 
 func TestParseMarks_WhatOthersWrote_IsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"sarama":                             "want JSON of job_kafka",
-		`{"v":2,"first":[]}`:                 "got version 2; want 1",
+		`{"v":2}`:                            "got version 2; want 1",
+		`{"v":1,"held":{"a":"1..x"}}`:        "want numbers such as 408..487,490",
 		strings.Repeat(" ", MaxMarksBytes+1): "want at most 4096",
 	} {
 		_, err := ParseMarks(text)
@@ -175,7 +290,7 @@ func TestParseMarks_WhatOthersWrote_IsRefused(t *testing.T) {
 }
 
 func FuzzParseMarks(f *testing.F) {
-	f.Add(`{"v":1,"by":"me","next":7,"first":[{"id":"train","inc":"a","step":5}]}`)
+	f.Add(`{"v":1,"by":"me","next":7,"held":{"a":"5..9,11"},"some":true}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := ParseMarks(text)
 		if err != nil {
@@ -187,6 +302,6 @@ func FuzzParseMarks(f *testing.F) {
 		}
 		back, err := ParseMarks(again)
 		require.NoError(t, err)
-		require.Len(t, back.First, len(m.First))
+		require.Len(t, back.held, len(m.held))
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/lockstep-otel/lockstep/internal/model"
+	"github.com/lockstep-otel/lockstep/internal/model/cut"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 )
 
@@ -50,11 +51,11 @@ func (k *PartitionKeys) Span(s ptrace.Span) []byte {
 }
 
 // JobKey returns the job of a resource, by which it goes to a partition: its id, else the name of the service;
-// empty where the resource has neither.
+// empty where the resource has neither. A long name is cut as ranks have it cut.
 func JobKey(res pcommon.Resource) string {
 	for _, name := range []string{semconv.JobID, semconv.ServiceName} {
 		if v, ok := res.Attributes().Get(name); ok && v.Type() == pcommon.ValueTypeStr && v.Str() != "" {
-			return v.Str()
+			return cut.Bytes(v.Str(), cut.MaxName)
 		}
 	}
 	return ""

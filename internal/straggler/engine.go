@@ -202,6 +202,24 @@ func (e *Engine) Forget(ids []string) {
 			e.drop(j)
 		}
 	}
+	for _, of := range e.book.Episodes() { // of before a restart
+		if slices.Contains(ids, of.Place.Job) {
+			e.book.Drop(of)
+		}
+	}
+}
+
+// Touch begins the deadlines of open steps anew: nothing could come of them for a while.
+func (e *Engine) Touch() {
+	now := e.now()
+	for _, j := range e.jobs {
+		for _, s := range j.open {
+			s.heard = now
+			if !s.done.IsZero() {
+				s.done = now
+			}
+		}
+	}
 }
 
 // evict drops a job for lack of room.

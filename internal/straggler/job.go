@@ -85,6 +85,7 @@ type job struct {
 type openStep struct {
 	step  int64
 	heard time.Time // when something of it came last
+	done  time.Time // when it was found complete, where steps are judged in their order; zero: it is not
 	ranks map[int64]*rankStep
 	ready int  // of them
 	large bool // it alone has more operations than all open steps may
@@ -260,12 +261,20 @@ func (j *job) complete(s *openStep) bool {
 }
 
 // due reports whether a step is complete, and its turn has come.
-func (j *job) due(s *openStep) bool { return j.complete(s) && j.inTurn(s) }
+func (j *job) due(s *openStep) bool {
+	if !j.complete(s) {
+		return false
+	}
+	if s.done.IsZero() {
+		s.done = j.e.now()
+	}
+	return j.inTurn(s)
+}
 
 // inTurn reports whether the step before one was closed, or had its time to come. The first step of all is 0.
 func (j *job) inTurn(s *openStep) bool {
 	wait := j.e.cfg.Reorder
-	return wait == 0 || s.step == 0 || j.closed.Seen(s.step-1) || j.e.now().Sub(s.heard) >= wait
+	return wait == 0 || s.step == 0 || j.closed.Seen(s.step-1) || !s.done.IsZero() && j.e.now().Sub(s.done) >= wait
 }
 
 // marked reports whether the step operation of every rank was seen.
@@ -380,7 +389,13 @@ func (j *job) noteLarge() {
 // many activities in them.
 func (j *job) shrink() []*StepReport {
 	var out []*StepReport
-	for len(j.open) > j.e.cfg.MaxOpenSteps || (j.held > j.e.cfg.MaxOpenOps && len(j.open) > 1) {
+	tight := func() bool {
+		return len(j.open) > j.e.cfg.MaxOpenSteps || (j.held > j.e.cfg.MaxOpenOps && len(j.open) > 1)
+	}
+	if j.e.cfg.Reorder > 0 && tight() { // those that wait for their turn lose nothing by it
+		out = j.closeWhere(func(s *openStep) bool { return tight() && j.complete(s) })
+	}
+	for tight() {
 		out = append(out, j.closeOldest()...)
 	}
 	return out

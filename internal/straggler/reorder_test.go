@@ -153,3 +153,90 @@ func TestForget_JobWithAFinding_ReportsNothingMore(t *testing.T) {
 	assert.Zero(t, e.Bytes())
 	assert.Zero(t, e.Stats().JobsEvicted, "it is no loss")
 }
+
+// What comes twice does not hold a complete step any longer.
+func TestReorder_Duplicates_HoldNoLonger(t *testing.T) {
+	now := time.Unix(2000, 0)
+	cfg := NewDefaultConfig()
+	cfg.Reorder = 20 * time.Second
+	e := New(cfg, func() time.Time { return now })
+	for r := range int64(4) {
+		rank, ops := partOf(r, 7)
+		require.Empty(t, e.Add(rank, ops))
+	}
+	now = now.Add(15 * time.Second)
+	rank, ops := partOf(0, 7)
+	require.Empty(t, e.Add(rank, ops))
+	now = now.Add(5 * time.Second)
+	assert.Len(t, e.Expire(), 1)
+}
+
+// Where there is no room, complete steps that wait for their turn go first: an incomplete one keeps its deadline.
+func TestReorder_NoRoom_ClosesCompleteSteps(t *testing.T) {
+	now := time.Unix(2000, 0)
+	cfg := NewDefaultConfig()
+	cfg.Reorder, cfg.MaxOpenSteps = 20*time.Second, 3
+	e := New(cfg, func() time.Time { return now })
+	whole := map[int64]int{}
+	add := func(rank, step int64) {
+		r, ops := partOf(rank, step)
+		for _, rep := range e.Add(r, ops) {
+			whole[rep.Step] = len(rep.Ranks)
+		}
+	}
+	for r := range int64(3) {
+		add(r, 1) // rank 3 is late
+	}
+	for s := range int64(5) {
+		for r := range int64(4) {
+			add(r, 2+s)
+		}
+	}
+	assert.NotContains(t, whole, int64(1))
+	add(3, 1)
+	now = now.Add(cfg.Reorder)
+	for _, rep := range e.Expire() {
+		whole[rep.Step] = len(rep.Ranks)
+	}
+	assert.Equal(t, 4, whole[1])
+	assert.Zero(t, e.Stats().StepsEvicted)
+}
+
+// After its source was cut off, a step waits for its ranks as if it had just begun.
+func TestTouch_SourceWasCutOff_DeadlinesBeginAnew(t *testing.T) {
+	now := time.Unix(2000, 0)
+	cfg := NewDefaultConfig()
+	e := New(cfg, func() time.Time { return now })
+	rank, ops := partOf(0, 1)
+	e.Add(rank, ops)
+	now = now.Add(cfg.Deadline)
+	e.Touch()
+	assert.Empty(t, e.Expire())
+	now = now.Add(cfg.Deadline)
+	assert.Len(t, e.Expire(), 1)
+}
+
+// Findings of before a restart go with their job, also where nothing has come of it since.
+func TestForget_FindingOfBeforeARestart_Goes(t *testing.T) {
+	now := time.Unix(2000, 0)
+	cfg := NewDefaultConfig()
+	cfg.JudgeEvery = 1
+	e := New(cfg, func() time.Time { return now })
+	for s := range int64(40) {
+		for r := range int64(4) {
+			rank, ops := partOf(r, s)
+			e.Add(rank, ops)
+		}
+	}
+	require.NotEmpty(t, e.Verdicts())
+	kept, err := e.Snapshot()
+	require.NoError(t, err)
+	e = New(cfg, func() time.Time { return now })
+	require.NoError(t, e.Restore(kept, now))
+	require.NotEmpty(t, e.Standing())
+	e.Forget([]string{"job"})
+	assert.Empty(t, e.Standing())
+	now = now.Add(time.Hour)
+	e.Expire()
+	assert.Empty(t, e.Verdicts(), "it is not reported as closed")
+}

@@ -27,7 +27,7 @@ type Config struct {
 	// GroupInstanceID names this collector over its restarts, so that a restart within SessionTimeout moves no
 	// partition; "": a restart is another collector.
 	GroupInstanceID string `mapstructure:"group_instance_id"`
-	// SessionTimeout is after how long without a sign of life the others get a collector's partitions.
+	// SessionTimeout is after how long without a heartbeat the others get a collector's partitions.
 	SessionTimeout time.Duration `mapstructure:"session_timeout"`
 	// InitialOffset is where the group begins to read a partition: earliest or latest.
 	InitialOffset string `mapstructure:"initial_offset"`
@@ -71,7 +71,7 @@ const (
 	defaultLogTopic    = "lockstep-job-events"
 	defaultGroup       = "lockstep-concluders"
 	defaultSession     = 10 * time.Second // Kafka's
-	leastSession       = time.Second
+	leastSession       = 6 * time.Second  // brokers refuse less by default (group.min.session.timeout.ms)
 	defaultBatchBytes  = 4_000_000
 	leastBatchBytes    = 10_000
 	mostBatchBytes     = 256 << 20

@@ -38,7 +38,7 @@ func TestValidate_EachField_IsNamed(t *testing.T) {
 		`check traces::topic: got "a"; want a name that differs from logs::topic`: func(c *Config) { c.Traces.Topic, c.Logs.Topic = "a", "a" },
 		"check logs::topic: got none; want one":                                   func(c *Config) { c.Logs.Topic = "" },
 		"check group_id: got none; want one":                                      func(c *Config) { c.GroupID = "" },
-		"check session_timeout: got 1ms; want 1s or more":                         func(c *Config) { c.SessionTimeout = time.Millisecond },
+		"check session_timeout: got 1ms; want 6s or more":                         func(c *Config) { c.SessionTimeout = time.Millisecond },
 		`check initial_offset: got "now"; want earliest or latest`:                func(c *Config) { c.InitialOffset = "now" },
 		"check batch_bytes: got 1; want 10000 to 268435456":                       func(c *Config) { c.BatchBytes = 1 },
 		"check hold::steps: got -1; want 0 to 16383":                              func(c *Config) { c.Hold.Steps = -1 },

@@ -145,6 +145,12 @@ func (a *analysis) Suspend(context.Context) {
 	a.suspended = true
 }
 
+func (a *analysis) Resume(context.Context) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.suspended = false
+}
+
 // stepsOf returns how often each step of a job has come.
 func (a *analysis) stepsOf(job string) map[int64]int {
 	a.mu.Lock()
@@ -186,7 +192,7 @@ func start(t *testing.T, cfg *Config, a *analysis) *rig {
 	r.logs, err = f.CreateLogs(t.Context(), set, cfg, a)
 	require.NoError(t, err)
 	ext, id := &jobsExtension{}, component.MustNewID("jobs")
-	ext.Join(a)
+	ext.Join(a, false)
 	cfg.JobsID = &id
 	for _, c := range []component.Component{r.traces, r.logs} {
 		require.NoError(t, c.Start(t.Context(), host{id: ext}))

@@ -106,6 +106,9 @@ func (m *member) start(host component.Host) error {
 	return nil
 }
 
+// brokerPatience is how long the end waits for brokers: half of what a component has.
+const brokerPatience = deliver.ShutdownLimit / 2
+
 // shutdown stops reading with the first instance that stops. What is open is read again after the start, so
 // that the analyses do not conclude it.
 func (m *member) shutdown(ctx context.Context) error {
@@ -115,17 +118,16 @@ func (m *member) shutdown(ctx context.Context) error {
 		return nil
 	}
 	m.stopped = true
-	last, stopped := m.receiver.Stop(ctx)
+	_, stopped := m.receiver.Stop(ctx)
+	if m.jobs != nil { // what comes from now on is read again as well
+		limited, cancel := context.WithTimeout(ctx, brokerPatience)
+		m.jobs.Suspend(limited)
+		cancel()
+	}
 	m.cancel()
-	select {
-	case <-m.done:
-	case <-last.Done():
-		m.dialer.End() // a broker does not answer
-		<-m.done
-	}
-	if m.jobs != nil {
-		m.jobs.Suspend(last)
-	}
+	silent := time.AfterFunc(brokerPatience, m.dialer.End)
+	<-m.done
+	silent.Stop()
 	m.meter.Shutdown()
 	return stopped()
 }
@@ -140,6 +142,9 @@ func (m *member) run(ctx context.Context) {
 		err := m.join(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if err == nil {
+			continue // the topics have changed
 		}
 		m.status.Set("group", err)
 		m.log.Warn("Kafka cannot be read, and is tried again.", zap.Error(err))
@@ -162,21 +167,23 @@ func (m *member) join(ctx context.Context) error {
 		return fmt.Errorf("prepare a client of the brokers %v: %w", m.cfg.Brokers, err)
 	}
 	defer func() { _ = client.Close() }()
-	if err := m.checkTopics(client); err != nil {
+	partitions, err := m.checkTopics(client)
+	if err != nil {
 		return err
 	}
+	// A member of a name that joins a group again changes nothing, unless what it says of itself has changed.
+	s.Consumer.Group.Member.UserData = []byte(fmt.Sprint(partitions))
 	group, err := sarama.NewConsumerGroupFromClient(m.cfg.GroupID, client)
 	if err != nil {
 		return fmt.Errorf("join group %q: %w", m.cfg.GroupID, kafka.Explain(err))
 	}
 	var reports sync.WaitGroup
-	reports.Go(func() {
-		for err := range group.Errors() {
-			m.log.Warn("Reading from Kafka fails.", zap.Error(kafka.Explain(err)))
-		}
-	})
+	reports.Go(func() { m.report(group.Errors()) })
 	defer reports.Wait()
 	defer func() { _ = group.Close() }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reports.Go(func() { m.watch(ctx, cancel, client, partitions) })
 	for ctx.Err() == nil {
 		if err := group.Consume(ctx, m.topics, &session{member: m, client: client}); err != nil {
 			return fmt.Errorf("read as a member of group %q: %w", m.cfg.GroupID, kafka.Explain(err))
@@ -185,20 +192,53 @@ func (m *member) join(ctx context.Context) error {
 	return nil
 }
 
-// checkTopics warns where a job's spans and log records may go to two collectors.
-func (m *member) checkTopics(client sarama.Client) error {
-	partitions := map[string]int{}
+// reportEvery is how often errors of reading are logged: a broker that is away makes some each second.
+const reportEvery = 10 * time.Second
+
+// report logs the errors of a group, the first of some seconds with the number of those that were not logged.
+func (m *member) report(errs <-chan error) {
+	var last time.Time
+	silent := 0
+	for err := range errs {
+		if now := time.Now(); now.Sub(last) >= reportEvery {
+			m.log.Warn("Reading from Kafka fails.", zap.Int("errors_before", silent), zap.Error(kafka.Explain(err)))
+			last, silent = now, 0
+			continue
+		}
+		silent++
+	}
+}
+
+// watch ends a membership when a topic has other partitions than it began with, so that they are shared anew. The
+// client leaves that to the leader of the group, which is none where members keep their names over restarts.
+func (m *member) watch(ctx context.Context, end func(), client sarama.Client, began map[string]int) {
+	for deliver.Sleep(ctx, m.cfg.Metadata.RefreshInterval) {
+		for topic, n := range began {
+			all, err := client.Partitions(topic)
+			if err == nil && len(all) != n {
+				m.log.Info("A topic has another number of partitions: they are shared anew.", zap.String("topic", topic), zap.Int("before", n), zap.Int("now", len(all)))
+				end()
+				return
+			}
+		}
+	}
+}
+
+// checkTopics returns how many partitions each topic has, and warns where a job's spans and log records may go to
+// two collectors.
+func (m *member) checkTopics(client sarama.Client) (partitions map[string]int, err error) {
+	partitions = map[string]int{}
 	for _, topic := range m.topics {
 		err := client.RefreshMetadata(topic)
 		if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
-			return fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
+			return nil, fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
 		}
 		if err != nil {
-			return fmt.Errorf("connect to the brokers %v: %w", m.cfg.Brokers, kafka.Explain(err))
+			return nil, fmt.Errorf("connect to the brokers %v: %w", m.cfg.Brokers, kafka.ExplainConnect(err))
 		}
 		all, err := client.Partitions(topic)
 		if err != nil {
-			return fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
+			return nil, fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
 		}
 		partitions[topic] = len(all)
 	}
@@ -206,13 +246,24 @@ func (m *member) checkTopics(client sarama.Client) error {
 		m.log.Warn("The topics have different numbers of partitions: spans and log records of a job may go to two collectors. Create them alike.",
 			zap.Int(m.cfg.Traces.Topic, t), zap.Int(m.cfg.Logs.Topic, l))
 	}
-	return nil
+	return partitions, nil
 }
+
+const (
+	// heartbeat is Kafka's default: members learn of a rebalance by it.
+	heartbeat = 3 * time.Second
+	// leastRebalance is how long the members of a group have at least to join again.
+	leastRebalance = 30 * time.Second
+)
 
 // sarama fills in how the group is read.
 func (c *Config) sarama(s *sarama.Config) {
 	g := &s.Consumer.Group
-	g.InstanceId, g.Session.Timeout, g.Heartbeat.Interval = c.GroupInstanceID, c.SessionTimeout, c.SessionTimeout/3
+	g.InstanceId, g.Session.Timeout = c.GroupInstanceID, c.SessionTimeout
+	g.Heartbeat.Interval = min(c.SessionTimeout/3, heartbeat)
+	// The broker answers who joins when all have joined, or when those that have not are given up.
+	g.Rebalance.Timeout = max(c.SessionTimeout, leastRebalance)
+	s.Net.ReadTimeout = g.Rebalance.Timeout + kafka.RequestTimeout
 	// Partitions with one number of the two topics go to one collector.
 	g.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyRange()}
 	s.Consumer.Return.Errors = true

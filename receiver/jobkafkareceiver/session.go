@@ -19,6 +19,7 @@ import (
 type session struct {
 	*member
 	client sarama.Client
+	set    bool // Setup has succeeded: what is owned is of this generation
 }
 
 // Setup drops the partitions that another collector has now or had in between, and learns from where the new
@@ -28,14 +29,36 @@ func (s *session) Setup(of sarama.ConsumerGroupSession) error {
 	if err != nil {
 		return err
 	}
-	lost := s.owned.keepOnly(committed, s.name)
-	if len(lost) > 0 {
-		s.forget(of.Context(), lost)
+	if lost := s.owned.keepOnly(committed, s.name); len(lost) > 0 {
+		s.forget(lost)
 	}
 	for key, at := range committed {
 		s.owned.take(key, at, s.cfg)
+		if err := s.skipDeleted(of, key, at); err != nil {
+			return err
+		}
 	}
+	if s.jobs != nil {
+		s.jobs.Resume(of.Context())
+	}
+	s.set = true
 	s.status.Set("group", nil)
+	return nil
+}
+
+// skipDeleted begins a partition with its first record, where the topic has deleted the one that is committed: the
+// client would go to where new groups begin, which may be the end.
+func (s *session) skipDeleted(of sarama.ConsumerGroupSession, k key, at commit) error {
+	if at.offset < 0 {
+		return nil
+	}
+	oldest, err := s.client.GetOffset(k.topic, k.partition, sarama.OffsetOldest)
+	if err != nil {
+		return fmt.Errorf("ask for the first record of %s/%d: %w", k.topic, k.partition, kafka.Explain(err))
+	}
+	if at.offset < oldest {
+		of.MarkOffset(k.topic, k.partition, oldest, "")
+	}
 	return nil
 }
 
@@ -57,6 +80,9 @@ func (s *session) committed(claims map[string][]int32) (map[key]commit, error) {
 		for _, p := range partitions {
 			at := commit{offset: -1}
 			if b := answer.GetBlock(topic, p); b != nil {
+				if !errors.Is(b.Err, sarama.ErrNoError) {
+					return nil, fmt.Errorf("ask for the committed offset of %s/%d: %w", topic, p, kafka.Explain(b.Err))
+				}
 				at.offset = b.Offset
 				if at.marks, err = offsets.ParseMarks(b.Metadata); err != nil {
 					s.log.Warn("What was committed beside an offset is not used: steps that were concluded may be concluded again, in part.",
@@ -69,8 +95,13 @@ func (s *session) committed(claims map[string][]int32) (map[key]commit, error) {
 	return out, nil
 }
 
+// forgetLimit is how long analyses may take to drop jobs. A generation that ends meanwhile changes nothing of it.
+const forgetLimit = 20 * time.Second
+
 // forget has analyses drop the jobs of lost partitions.
-func (s *session) forget(ctx context.Context, lost []*partition) {
+func (s *session) forget(lost []*partition) {
+	ctx, cancel := context.WithTimeout(context.Background(), forgetLimit)
+	defer cancel()
 	s.meter.ReceiverJobKafkaPartitionsLost.Add(ctx, int64(len(lost)))
 	ids := s.owned.jobsOnlyOf(lost)
 	s.log.Info("Partitions go to another collector.", zap.Int("partitions", len(lost)), zap.Strings("jobs", ids))
@@ -79,8 +110,17 @@ func (s *session) forget(ctx context.Context, lost []*partition) {
 	}
 }
 
-// Cleanup marks up to where records are not needed any more; the offsets are committed after it.
+// Cleanup marks up to where records are not needed any more; the offsets are committed after it. Until the next
+// generation, what is open is not concluded: another collector may have it by then.
 func (s *session) Cleanup(of sarama.ConsumerGroupSession) error {
+	if !s.set {
+		return nil
+	}
+	if s.jobs != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), forgetLimit)
+		defer cancel()
+		s.jobs.Suspend(ctx)
+	}
 	for topic, partitions := range of.Claims() {
 		for _, p := range partitions {
 			if o := s.owned.get(key{topic, p}); o != nil {
@@ -104,7 +144,7 @@ func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.Cons
 				return nil
 			}
 			if p.shrunk(claim.HighWaterMarkOffset()) {
-				p = s.begunAnew(of.Context(), p, claim)
+				p = s.begunAnew(p, claim)
 			}
 			batch := gather(m, claim.Messages(), s.cfg.BatchBytes)
 			if err := s.use(of.Context(), p, batch); err != nil {
@@ -139,11 +179,11 @@ func gather(first *sarama.ConsumerMessage, more <-chan *sarama.ConsumerMessage, 
 }
 
 // begunAnew forgets a partition of which fewer records are there than were read, and returns it as a new one.
-func (s *session) begunAnew(ctx context.Context, p *partition, claim sarama.ConsumerGroupClaim) *partition {
+func (s *session) begunAnew(p *partition, claim sarama.ConsumerGroupClaim) *partition {
 	s.log.Error("A partition has fewer records than were read: the topic was created anew, or a broker has lost records. It is read from its beginning.",
 		zap.String("topic", p.topic), zap.Int32("partition", p.partition), zap.Int64("read", p.next()), zap.Int64("records", claim.HighWaterMarkOffset()))
 	s.owned.drop(p.key)
-	s.forget(ctx, []*partition{p})
+	s.forget([]*partition{p})
 	s.owned.take(p.key, commit{offset: -1}, s.cfg)
 	next := s.owned.get(p.key)
 	next.claim.Store(&claim)

@@ -42,8 +42,11 @@ type Engine struct {
 	// Forget drops all of some jobs, named by their ids, and concludes nothing of them: another collector has them
 	// from now on.
 	Forget func(ids []string)
-	// Suspend has Flush conclude nothing that is open: the collector stops, and its source gives it again.
-	Suspend func()
+	// Suspend has Tick and Flush conclude nothing that is open, since its source is cut off and may give it again.
+	// With false, the engine goes on.
+	Suspend func(suspended bool)
+	// Collects: the engine takes what other connectors conclude, and forgets jobs after them.
+	Collects bool
 	// Seen is called after each use, to publish what telemetry reads without waiting for the engine.
 	Seen func()
 	// Stop is called once, after all others. An engine that does not return is left behind without it.

@@ -22,7 +22,7 @@ func (h *Hub) joinJobs(host component.Host) error {
 	if err != nil {
 		return err //nolint:wrapcheck // says what it is
 	}
-	h.leaveJobs = service.Join(shared{h})
+	h.leaveJobs = service.Join(shared{h}, h.engine.Collects)
 	return nil
 }
 
@@ -37,13 +37,19 @@ func (s shared) Forget(ctx context.Context, ids []string) {
 	}
 }
 
-// Suspend has the engine conclude nothing at the end.
-func (s shared) Suspend(ctx context.Context) {
+// Suspend has the engine conclude nothing that is open.
+func (s shared) Suspend(ctx context.Context) { s.suspend(ctx, true) }
+
+// Resume has the engine go on.
+func (s shared) Resume(ctx context.Context) { s.suspend(ctx, false) }
+
+func (s shared) suspend(ctx context.Context, suspended bool) {
 	if s.engine.Suspend == nil {
 		return
 	}
-	if err := s.between(ctx, s.engine.Suspend); err != nil {
-		s.log.Warn("Steps that are open are concluded, though they are read again after the start.", zap.Error(err))
+	if err := s.between(ctx, func() { s.engine.Suspend(suspended) }); err != nil {
+		s.log.Warn("The analysis does not learn whether its source is cut off: it may conclude open steps that are read again.",
+			zap.Bool("cut_off", suspended), zap.Error(err))
 	}
 }
 
@@ -64,5 +70,8 @@ func (h *Hub) between(ctx context.Context, call func()) error {
 		}
 	}
 	h.work()
-	return h.await(ctx, w)
+	if err := h.await(ctx, w); err != nil {
+		return err
+	}
+	return w.failed()
 }

@@ -33,7 +33,7 @@ func sharing(t *testing.T) (*rig, *jobsExtension) {
 	r, e := newRig(t), &jobsExtension{}
 	r.host, r.Jobs = extensions{jobsID: e}, &jobsID
 	r.Forget = func(ids []string) { r.note("forget %v", ids) }
-	r.Suspend = func() { r.note("suspend") }
+	r.Suspend = func(suspended bool) { r.note("suspend %v", suspended) }
 	return r, e
 }
 
@@ -51,14 +51,15 @@ func TestForget_BatchesWait_ComesAfterThem(t *testing.T) {
 		assert.Equal(t, []string{"1", "2", "forget [a]"}, r.noted())
 		require.NoError(t, <-first)
 		e.Suspend(t.Context())
-		assert.Equal(t, []string{"suspend"}, r.noted())
+		e.Resume(t.Context())
+		assert.Equal(t, []string{"suspend true", "suspend false"}, r.noted())
 		r.stop()
 		e.Release(t.Context(), []string{"b"})
 		assert.Empty(t, r.noted(), "it has left")
 	})
 }
 
-// An inbox without room holds up the release, and loses it not.
+// An inbox without room holds up the release, which is not lost.
 func TestForget_InboxFull_WaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, e := sharing(t)

@@ -18,18 +18,24 @@ import (
 type Analysis interface {
 	// Forget drops jobs, and concludes nothing of them. It returns once they are dropped.
 	Forget(ctx context.Context, ids []string)
-	// Suspend has the analysis not conclude what is open when it stops: it is read again after the start.
+	// Suspend has the analysis conclude nothing from time, or because it stops, until Resume: its source is cut off,
+	// and another collector may read the same again.
 	Suspend(ctx context.Context)
+	// Resume ends that.
+	Resume(ctx context.Context)
 }
 
 // Service is what the extension jobs offers.
 type Service interface {
-	// Join passes what happens to jobs to an analysis, until leave is called.
-	Join(a Analysis) (leave func())
+	// Join passes what happens to jobs to an analysis, until leave is called. Last is true for one that takes what
+	// others conclude.
+	Join(a Analysis, last bool) (leave func())
 	// Release has all analyses forget jobs, and returns once they have.
 	Release(ctx context.Context, ids []string)
-	// Suspend has all analyses keep open what is open, since the collector stops.
+	// Suspend has all analyses keep open what is open, until Resume.
 	Suspend(ctx context.Context)
+	// Resume has all analyses go on.
+	Resume(ctx context.Context)
 }
 
 // Find returns the service of an extension.
@@ -49,23 +55,27 @@ func Find(host component.Host, id component.ID) (Service, error) {
 type Registry struct {
 	mu     sync.Mutex
 	next   int
-	joined map[int]Analysis
+	joined [2]map[int]Analysis // the last apart
 }
 
 // Join implements [Service].
-func (r *Registry) Join(a Analysis) (leave func()) {
+func (r *Registry) Join(a Analysis, last bool) (leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.joined == nil {
-		r.joined = map[int]Analysis{}
+	of := &r.joined[0]
+	if last {
+		of = &r.joined[1]
+	}
+	if *of == nil {
+		*of = map[int]Analysis{}
 	}
 	key := r.next
 	r.next++
-	r.joined[key] = a
+	(*of)[key] = a
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.joined, key)
+		delete(*of, key)
 	}
 }
 
@@ -77,14 +87,19 @@ func (r *Registry) Release(ctx context.Context, ids []string) {
 // Suspend implements [Service].
 func (r *Registry) Suspend(ctx context.Context) { r.each(func(a Analysis) { a.Suspend(ctx) }) }
 
-// each calls a function with every analysis, all at once, and waits for them.
+// Resume implements [Service].
+func (r *Registry) Resume(ctx context.Context) { r.each(func(a Analysis) { a.Resume(ctx) }) }
+
+// each calls a function with every analysis, all at once, and then with the last, and waits for them.
 func (r *Registry) each(call func(Analysis)) {
-	r.mu.Lock()
-	all := slices.Collect(maps.Values(r.joined))
-	r.mu.Unlock()
-	var wait sync.WaitGroup
-	for _, a := range all {
-		wait.Go(func() { call(a) })
+	for i := range r.joined {
+		r.mu.Lock()
+		all := slices.Collect(maps.Values(r.joined[i]))
+		r.mu.Unlock()
+		var wait sync.WaitGroup
+		for _, a := range all {
+			wait.Go(func() { call(a) })
+		}
+		wait.Wait()
 	}
-	wait.Wait()
 }

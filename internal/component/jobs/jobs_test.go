@@ -34,15 +34,34 @@ func TestRelease_JoinedAnalyses_Forget(t *testing.T) {
 	service, err := Find(host{id: &extension{}}, id)
 	require.NoError(t, err)
 	first, second := &analysis{}, &analysis{}
-	leave := service.Join(first)
-	service.Join(second)
+	leave := service.Join(first, false)
+	service.Join(second, true)
 	service.Release(t.Context(), []string{"a", "b"})
 	leave()
 	service.Release(t.Context(), []string{"c"})
 	service.Suspend(t.Context())
 	assert.Equal(t, &analysis{forgotten: []string{"a", "b"}}, first)
 	assert.Equal(t, &analysis{forgotten: []string{"a", "b", "c"}, suspended: true}, second)
+	service.Resume(t.Context())
+	assert.False(t, second.suspended)
 }
+
+// What takes the conclusions of others forgets after them: they may still give some.
+func TestRelease_Last_ComesAfterTheOthers(t *testing.T) {
+	var r Registry
+	var order []string
+	note := func(name string) Analysis { return noting(func() { order = append(order, name) }) }
+	r.Join(note("last"), true)
+	r.Join(note("first"), false)
+	r.Release(t.Context(), []string{"a"})
+	assert.Equal(t, []string{"first", "last"}, order)
+}
+
+type noting func()
+
+func (n noting) Forget(context.Context, []string) { n() }
+func (n noting) Suspend(context.Context)          { n() }
+func (n noting) Resume(context.Context)           { n() }
 
 type analysis struct {
 	forgotten []string
@@ -51,6 +70,7 @@ type analysis struct {
 
 func (a *analysis) Forget(_ context.Context, ids []string) { a.forgotten = append(a.forgotten, ids...) }
 func (a *analysis) Suspend(context.Context)                { a.suspended = true }
+func (a *analysis) Resume(context.Context)                 { a.suspended = false }
 
 func TestFind_WrongExtension_IsNamed(t *testing.T) {
 	id := component.MustNewID("jobs")

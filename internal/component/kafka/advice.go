@@ -63,6 +63,15 @@ func (e oneLineError) Error() string {
 // Unwrap returns the error.
 func (e oneLineError) Unwrap() error { return e.error }
 
+// ExplainConnect is [Explain] for the first answers of brokers: those that take a connection and end it expect
+// something else on that port.
+func ExplainConnect(err error) error {
+	if err == nil || adviceFor(err) != "" || !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "EOF") {
+		return Explain(err)
+	}
+	return fmt.Errorf("%w (the broker closes the connection: check that the port is the listener which tls and auth::sasl are for, and the user and the password)", oneLineError{err})
+}
+
 func adviceFor(err error) string {
 	for _, a := range advices {
 		if errors.Is(err, a.is) {
@@ -85,8 +94,6 @@ func adviceFor(err error) string {
 		return "the broker's listener has no TLS: remove tls, or use its port with TLS"
 	case err.Error() == sarama.ErrOutOfBrokers.Error():
 		return "no broker gives a reason: check that the port is the listener which tls and auth::sasl are for, and the broker's log"
-	case errors.Is(err, io.EOF) || strings.Contains(err.Error(), "EOF"):
-		return "the broker closes the connection: check that the port is the listener which tls and auth::sasl are for, and the user and the password"
 	}
 	return ""
 }

@@ -24,7 +24,6 @@ func TestExplain_WrappedCauses_AreFound(t *testing.T) {
 		"set tls::ca_file":                       wrap(x509.UnknownAuthorityError{}),
 		"message.timestamp.type=LogAppendTime":   errors.Join(errors.New("other"), sarama.ErrInvalidTimestamp),
 		"raise the topic's max.message.bytes":    &sarama.ProducerError{Err: sarama.ErrMessageSizeTooLarge},
-		"the broker closes the connection":       wrap(errors.New("read: unexpected EOF")),
 		"no broker gives a reason":               sarama.Wrap(sarama.ErrOutOfBrokers),
 		"rights Describe and Write on the topic": sarama.ErrTopicAuthorizationFailed,
 	} {
@@ -32,8 +31,14 @@ func TestExplain_WrappedCauses_AreFound(t *testing.T) {
 		assert.ErrorContains(t, got, want)
 		assert.ErrorIs(t, got, err)
 	}
+	eof := wrap(errors.New("read: unexpected EOF"))
+	assert.ErrorContains(t, ExplainConnect(eof), "the broker closes the connection")
+	assert.NotContains(t, Explain(eof).Error(), "the broker closes the connection", "a broker that ends does so, too")
+	assert.ErrorContains(t, ExplainConnect(wrap(sarama.ErrSASLAuthenticationFailed)), "refuses the user")
 	other := errors.New("dial tcp 127.0.0.1:9: connect: connection refused")
 	assert.EqualError(t, Explain(other), other.Error())
 	assert.EqualError(t, Explain(sarama.Wrap(sarama.ErrOutOfBrokers, other, other)), other.Error())
+	assert.EqualError(t, ExplainConnect(other), other.Error())
 	assert.NoError(t, Explain(nil))
+	assert.NoError(t, ExplainConnect(nil))
 }

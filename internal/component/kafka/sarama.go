@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// requestTimeout bounds how long a broker may take to answer: longer than it waits for its replicas.
-	requestTimeout = 15 * time.Second
+	// RequestTimeout bounds how long a broker may take to answer: longer than it waits for its replicas.
+	RequestTimeout = 15 * time.Second
 	// Asking all brokers for metadata is tried so often, since a broker that starts needs some seconds.
 	metadataTries, metadataBackoff = 3, 250 * time.Millisecond
 )
@@ -38,7 +38,7 @@ func (c *ClientConfig) Sarama(ctx context.Context, dialer *Dialer, meters *Meter
 		return nil, fmt.Errorf("read protocol_version %q: %w", c.ProtocolVersion, err)
 	}
 	s.Version, s.ClientID, s.MetricRegistry = version, c.ClientID, meters
-	s.Net.DialTimeout, s.Net.ReadTimeout, s.Net.WriteTimeout = c.DialTimeout, requestTimeout, requestTimeout
+	s.Net.DialTimeout, s.Net.ReadTimeout, s.Net.WriteTimeout = c.DialTimeout, RequestTimeout, RequestTimeout
 	s.Net.Proxy.Enable, s.Net.Proxy.Dialer = true, dialer
 	s.Metadata.RefreshFrequency, s.Metadata.Full = c.Metadata.RefreshInterval, false
 	s.Metadata.Retry.Max, s.Metadata.Retry.Backoff = metadataTries, metadataBackoff

@@ -153,6 +153,11 @@ func (w *Watch) Forget(ids []string) {
 			w.drop(j)
 		}
 	}
+	for _, e := range w.book.Episodes() { // of before a restart
+		if slices.Contains(ids, e.Place.Job) {
+			w.book.Drop(e)
+		}
+	}
 }
 
 func (w *Watch) drop(j *job) {

@@ -59,6 +59,9 @@ func (a *Analysis) Restore(data []byte, now time.Time) error { return a.engine.R
 // Forget drops the jobs of some ids, and reports nothing of them.
 func (a *Analysis) Forget(ids []string) { a.engine.Forget(ids) }
 
+// Touch begins the deadlines of open steps anew.
+func (a *Analysis) Touch() { a.engine.Touch() }
+
 // Stats returns the engine's counters.
 func (a *Analysis) Stats() straggler.Stats { return a.engine.Stats() }
 
