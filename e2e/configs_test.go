@@ -103,7 +103,7 @@ func TestPublishedConfigs_Directories_BelongToAGroup(t *testing.T) {
 			assert.Equal(t, os.ModeDir|os.ModeSetgid|0o770, info.Mode(), "%s: %s", name, match[0])
 		}
 	}
-	assert.Equal(t, 7, found, "configurations that read directories of jobs")
+	assert.Equal(t, 8, found, "configurations that read directories of jobs")
 }
 
 // Every published configuration becomes ready without anything to talk to but the topics that it reads,

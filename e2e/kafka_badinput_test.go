@@ -110,10 +110,8 @@ func (k *kafka) set(t *testing.T, topic, name, value string) {
 const quickRetries = `{exporters: {partitioned_kafka: {metadata: {refresh_interval: 1s}, retry_on_failure: {max_interval: 1s}}}}`
 
 // A fault is named in the log and by the health check, costs nothing, and is over without a restart.
-func TestKafka_Faults_AreNamedAndEnd(t *testing.T) {
-	t.Parallel()
-	k := startKafka(t, true, nil)
-	k.topic(t, eventsTopic, 2, nil)
+func testFaults(t *testing.T, k *kafka) {
+	t.Helper()
 	for i, f := range kafkaFaults {
 		t.Run(f.name, func(t *testing.T) {
 			topic := fmt.Sprintf("faulty-%d", i)
@@ -165,10 +163,8 @@ func answerOf(url string) (status int, body string, err error) {
 }
 
 // With passwords and TLS, spans arrive by each mechanism.
-func TestKafka_Passwords_AreTaken(t *testing.T) {
-	t.Parallel()
-	k := startKafka(t, true, nil)
-	k.topic(t, eventsTopic, 2, nil)
+func testPasswords(t *testing.T, k *kafka) {
+	t.Helper()
 	for i, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		topic := fmt.Sprintf("secure-%d", i)
 		k.topic(t, topic, 2, nil)
@@ -183,26 +179,26 @@ func TestKafka_Passwords_AreTaken(t *testing.T) {
 }
 
 // Partitions that are added while an agent writes are used, and the agent reports it.
-func TestKafka_PartitionsAreAdded_NothingIsLost(t *testing.T) {
-	t.Parallel()
-	k := startKafka(t, false, nil)
-	k.topic(t, operationsTopic, 2, nil)
-	k.topic(t, eventsTopic, 2, nil)
+func testPartitionsAreAdded(t *testing.T, k *kafka) {
+	t.Helper()
+	const topic = "grows"
+	k.topic(t, topic, 2, nil)
 	agent := newKafkaAgent(t, k.plain, quickRetries)
+	agent.env["LOCKSTEP_KAFKA_OPERATIONS"] = topic
 	agent.start(t)
 	agent.ready(t)
 	load := startLoad(t, agent.url)
-	eventually(t, readyLimit, func() error { return atLeast(len(spansIn(t, k, operationsTopic)), 100) }, agent.process, k.process)
-	require.NoError(t, k.admin(t).CreatePartitions(operationsTopic, 5, nil, false))
+	eventually(t, readyLimit, func() error { return atLeast(len(spansIn(t, k, topic)), 100) }, agent.process, k.process)
+	require.NoError(t, k.admin(t).CreatePartitions(topic, 5, nil, false))
 	eventually(t, readyLimit, func() error {
 		used := map[int32]bool{}
-		for _, m := range k.records(t, operationsTopic) {
+		for _, m := range k.records(t, topic) {
 			used[m.Partition] = true
 		}
 		return atLeast(len(used), 5)
 	}, agent.process, k.process)
 	load.stop()
-	drained(t, k, load, agent.process, k.process)
+	drained(t, k, topic, load, agent.process, k.process)
 	assert.Contains(t, agent.output.String(), "The topic has another number of partitions")
 	assert.Zero(t, agent.end(t))
 }

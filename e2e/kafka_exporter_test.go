@@ -96,10 +96,10 @@ func missingOf(n int, spans map[int]int) (missing, twice int) {
 }
 
 // drained waits until all spans of the load that were acknowledged are in the topic.
-func drained(t *testing.T, k *kafka, l *spanLoad, needs ...*process) (twice int) {
+func drained(t *testing.T, k *kafka, topic string, l *spanLoad, needs ...*process) (twice int) {
 	t.Helper()
 	eventually(t, 2*readyLimit, func() error {
-		missing, again := missingOf(l.acknowledged(), spansIn(t, k, operationsTopic))
+		missing, again := missingOf(l.acknowledged(), spansIn(t, k, topic))
 		if twice = again; missing > 0 {
 			return fmt.Errorf("find the spans of the load in Kafka: %d of %d are missing", missing, l.acknowledged())
 		}
@@ -108,30 +108,50 @@ func drained(t *testing.T, k *kafka, l *spanLoad, needs ...*process) (twice int)
 	return twice
 }
 
-// A request of 5 MB goes through a topic that takes records of 1 MB, in pieces, whole.
-func TestKafka_BatchAboveTheBrokersLimit_IsDeliveredWhole(t *testing.T) {
+// Tests that leave the broker alone share one, and have topics of their own.
+func TestKafka_OneBroker(t *testing.T) {
 	t.Parallel()
-	k := startKafka(t, false, nil)
-	k.topic(t, operationsTopic, 2, map[string]string{"max.message.bytes": "1000000"})
+	k := startKafka(t, true, nil)
 	k.topic(t, eventsTopic, 2, nil)
+	for name, test := range map[string]func(*testing.T, *kafka){
+		"BatchAboveTheBrokersLimit_IsDeliveredWhole": testBatchAboveTheLimit,
+		"Faults_AreNamedAndEnd":                      testFaults,
+		"Passwords_AreTaken":                         testPasswords,
+		"PartitionsAreAdded_NothingIsLost":           testPartitionsAreAdded,
+		"Gateways_FindingsAreEqualByID":              testGateways,
+		"MembersChange_NoStepIsConcludedTwice":       testMembersChange,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, k)
+		})
+	}
+}
+
+// A request of 5 MB goes through a topic that takes records of 1 MB, in pieces, whole.
+func testBatchAboveTheLimit(t *testing.T, k *kafka) {
+	t.Helper()
+	const topic = "batch"
+	k.topic(t, topic, 2, map[string]string{"max.message.bytes": "1000000"})
 	// Without batches of ours, the exporter gets the request as it is. Without compression, a record has its size.
 	agent := newKafkaAgent(t, k.plain, `{
 receivers: {otlp: {protocols: {http: {max_request_body_size: 30000000}}}},
 exporters: {partitioned_kafka: {producer: {compression: none}, sending_queue: {batch: {min_size: 0, max_size: 0}}}}}`)
+	agent.env["LOCKSTEP_KAFKA_OPERATIONS"] = topic
 	agent.start(t)
 	agent.ready(t)
 	const spans, text = 5000, 1000
 	body := spansWithText(spans, text)
 	require.True(t, accepted(t.Context(), http.DefaultClient, agent.url, body))
 	eventually(t, readyLimit, func() error {
-		missing, twice := missingOf(spans, spansIn(t, k, operationsTopic))
+		missing, twice := missingOf(spans, spansIn(t, k, topic))
 		if missing > 0 || twice > 0 {
 			return fmt.Errorf("find %d spans: %d are missing, %d are there twice", spans, missing, twice)
 		}
 		return nil
 	}, agent.process, k.process)
 	total := 0
-	for _, m := range k.records(t, operationsTopic) {
+	for _, m := range k.records(t, topic) {
 		assert.LessOrEqual(t, len(m.Value), 1_000_000)
 		total += len(m.Value)
 	}
@@ -158,7 +178,7 @@ func spansWithText(n, text int) []byte {
 // afterwards. LOCKSTEP_OUTAGE sets for how many seconds, 300 in the full tier.
 func TestKafka_BrokerGone_QueueHoldsAndMemoryIsFlat(t *testing.T) {
 	t.Parallel()
-	outage := time.Duration(environmentNumber(t, "LOCKSTEP_OUTAGE", tier.N(t, 20, 300))) * time.Second
+	outage := time.Duration(environmentNumber(t, "LOCKSTEP_OUTAGE", tier.N(t, 10, 300))) * time.Second
 	k := startKafka(t, false, nil)
 	k.topic(t, operationsTopic, 8, nil)
 	k.topic(t, eventsTopic, 2, nil)
@@ -181,7 +201,7 @@ func TestKafka_BrokerGone_QueueHoldsAndMemoryIsFlat(t *testing.T) {
 	k.start(t)
 	k.ready(t)
 	load.stop()
-	twice := drained(t, k, load, agent.process, k.process)
+	twice := drained(t, k, operationsTopic, load, agent.process, k.process)
 	t.Logf("outage %v: %d spans produced, all delivered, %d twice; RSS %d MB in the first half, %d MB in the second; queue on disk %d MB",
 		outage, load.acknowledged(), twice, early>>20, late>>20, disk>>20)
 	assert.LessOrEqual(t, float64(late), 1.1*float64(early)+16<<20, "memory grows")
@@ -225,8 +245,11 @@ func bytesBelow(t *testing.T, dir string) (n int64) {
 // An agent and the broker are killed at random moments under constant load. What the agent has acknowledged is
 // in Kafka. LOCKSTEP_KILLS sets how often, LOCKSTEP_SEED repeats the moments.
 func TestKafka_AgentAndBrokerKilled_NothingIsLost(t *testing.T) {
+	if !tier.Full(t) {
+		t.Skip("TestKafka_StagesKilled_NothingIsLost kills both, too: the full tier runs this as well")
+	}
 	t.Parallel()
-	kills := environmentNumber(t, "LOCKSTEP_KILLS", tier.N(t, 3, 30))
+	kills := environmentNumber(t, "LOCKSTEP_KILLS", 30)
 	seed := environmentNumber(t, "LOCKSTEP_SEED", int(time.Now().UnixNano()))
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	k := startKafka(t, false, nil)
@@ -252,7 +275,7 @@ func TestKafka_AgentAndBrokerKilled_NothingIsLost(t *testing.T) {
 	}
 	agent.ready(t)
 	load.stop()
-	twice := drained(t, k, load, agent.process, k.process)
+	twice := drained(t, k, operationsTopic, load, agent.process, k.process)
 	t.Logf("seed %d; SIGKILLs: agent %d, broker %d; spans: produced %d, delivered all, duplicated %d, reported lost %d, silently lost 0; records returned to the queue %d, producers %d",
 		seed, agent.kills, brokerKills, load.acknowledged(), twice, agent.meter.total("otelcol_exporter_send_failed_spans"),
 		agent.meter.total("otelcol_exporter_partitioned_kafka_records"), agent.meter.total("otelcol_exporter_partitioned_kafka_producers"))

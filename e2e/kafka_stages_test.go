@@ -46,15 +46,19 @@ type stageWorld struct {
 	workers     []*process
 	findings    []string
 	rings       string
+	prefix      string // of topics and groups
 	brokerKills int
 }
 
 // newStageWorld starts all but the job.
-func newStageWorld(t *testing.T, gateways, concluders int) *stageWorld {
+func newStageWorld(t *testing.T, k *kafka, prefix string, gateways, concluders int) *stageWorld {
 	t.Helper()
-	w := &stageWorld{kafka: startKafka(t, false, nil), sink: newSpanSink(t)}
-	w.kafka.topics(t, 4)
-	w.agent = newKafkaAgent(t, w.kafka.plain)
+	w := &stageWorld{kafka: k, prefix: prefix, sink: newSpanSink(t)}
+	for _, topic := range []string{operationsTopic, eventsTopic, jobsTopic, jobEventsTopic} {
+		k.topic(t, prefix+topic, 4, nil)
+	}
+	w.agent = newKafkaAgent(t, k.plain)
+	maps.Copy(w.agent.env, w.topics())
 	w.rings = w.agent.env["LOCKSTEP_DIR"]
 	for range gateways {
 		w.gateways = append(w.gateways, w.newGateway(t))
@@ -71,6 +75,14 @@ func newStageWorld(t *testing.T, gateways, concluders int) *stageWorld {
 	return w
 }
 
+// topics are those of the world, as configurations take them.
+func (w *stageWorld) topics() map[string]string {
+	return map[string]string{
+		"LOCKSTEP_KAFKA_OPERATIONS": w.prefix + operationsTopic, "LOCKSTEP_KAFKA_EVENTS": w.prefix + eventsTopic,
+		"LOCKSTEP_KAFKA_JOBS": w.prefix + jobsTopic, "LOCKSTEP_KAFKA_JOB_EVENTS": w.prefix + jobEventsTopic,
+	}
+}
+
 func (w *stageWorld) all() []*killable {
 	return slices.Concat([]*killable{w.agent.killable}, w.gateways, w.concluders)
 }
@@ -78,21 +90,27 @@ func (w *stageWorld) all() []*killable {
 func (w *stageWorld) newGateway(t *testing.T) *killable {
 	t.Helper()
 	ports := freePorts(t, 4)
-	return newKillable(t, "otelcol-lockstep", "gateway-kafka.yaml", ports[0], ports[1], map[string]string{
+	env := w.topics()
+	maps.Copy(env, map[string]string{
 		"LOCKSTEP_KAFKA_BROKERS": w.kafka.plain, "LOCKSTEP_OTLP_GRPC_ENDPOINT": ports[2], "LOCKSTEP_TIMELINE_ENDPOINT": ports[3],
 		"LOCKSTEP_STATE": t.TempDir(),
-	}, "--config", "yaml:{receivers: {job_kafka: {session_timeout: 6s}}}")
+	})
+	return newKillable(t, "otelcol-lockstep", "gateway-kafka.yaml", ports[0], ports[1], env,
+		"--config", "yaml:{receivers: {job_kafka: {session_timeout: 6s, group_id: "+w.prefix+"gateways}}}")
 }
 
 func (w *stageWorld) newConcluder(t *testing.T, i int) *killable {
 	t.Helper()
 	ports, dir := freePorts(t, 4), t.TempDir()
 	w.findings = append(w.findings, filepath.Join(dir, "findings.jsonl"))
-	return newKillable(t, "otelcol-lockstep", "concluder-kafka.yaml", ports[0], ports[1], map[string]string{
+	env := w.topics()
+	maps.Copy(env, map[string]string{
 		"LOCKSTEP_KAFKA_BROKERS": w.kafka.plain, "LOCKSTEP_KAFKA_INSTANCE": fmt.Sprintf("concluder-%d", i),
 		"LOCKSTEP_PROMETHEUS_ENDPOINT": ports[2], "LOCKSTEP_JAEGER_ENDPOINT": ports[3], "SINK": w.sink.url,
 		"LOCKSTEP_FINDINGS": w.findings[i], "LOCKSTEP_EVENTS": filepath.Join(dir, "events.jsonl"), "LOCKSTEP_STATE": filepath.Join(dir, "state"),
-	}, "--config", sinkOverlay)
+	})
+	return newKillable(t, "otelcol-lockstep", "concluder-kafka.yaml", ports[0], ports[1], env,
+		"--config", sinkOverlay, "--config", "yaml:{receivers: {job_kafka: {group_id: "+w.prefix+"concluders}}}")
 }
 
 // killOne waits up to 4 s, in which there is load, and kills one process or the broker.
@@ -156,7 +174,7 @@ func TestKafka_StagesKilled_NothingIsLost(t *testing.T) {
 	kills := environmentNumber(t, "LOCKSTEP_KILLS", tier.N(t, 4, 30))
 	seed := environmentNumber(t, "LOCKSTEP_SEED", int(time.Now().UnixNano()))
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
-	w := newStageWorld(t, 2, 1)
+	w := newStageWorld(t, startKafka(t, false, nil), "", 2, 1)
 	w.produce(t, func() {
 		for range kills {
 			w.killOne(t, random)
@@ -214,11 +232,13 @@ type stageVariant struct {
 
 // One recorded topic gives the same findings, by id, whether one gateway reads it, or four, or four of which one is
 // killed in between, and each step is concluded once, over all ranks.
-func TestKafka_Gateways_FindingsAreEqualByID(t *testing.T) {
-	t.Parallel()
-	w := &stageWorld{kafka: startKafka(t, false, nil)}
-	w.kafka.topics(t, 8)
-	w.agent = newKafkaAgent(t, w.kafka.plain)
+func testGateways(t *testing.T, k *kafka) {
+	t.Helper()
+	w := &stageWorld{kafka: k, prefix: "same-"}
+	k.topic(t, w.prefix+operationsTopic, 8, nil)
+	k.topic(t, w.prefix+eventsTopic, 8, nil)
+	w.agent = newKafkaAgent(t, k.plain)
+	maps.Copy(w.agent.env, w.topics())
 	w.agent.start(t)
 	w.agent.ready(t)
 	w.sink = newSpanSink(t)
@@ -232,7 +252,7 @@ func TestKafka_Gateways_FindingsAreEqualByID(t *testing.T) {
 	}
 	made := (&killWorld{workers: workers}).stepsMade(t)
 	steps := slices.Min(made)
-	eventually(t, readyLimit, func() error { return atLeast(stepsIn(t, w.kafka), liveRanks*steps) }, w.agent.process, w.kafka.process)
+	eventually(t, readyLimit, func() error { return atLeast(stepsIn(t, k, w.prefix+operationsTopic), liveRanks*steps) }, w.agent.process, w.kafka.process)
 	assert.Zero(t, w.agent.end(t))
 
 	var want []string
@@ -248,11 +268,11 @@ func TestKafka_Gateways_FindingsAreEqualByID(t *testing.T) {
 	assert.Len(t, want, 1)
 }
 
-// stepsIn returns how many steps of ranks the topic of operations has, each once.
-func stepsIn(t *testing.T, k *kafka) int {
+// stepsIn returns how many steps of ranks a topic has, each once.
+func stepsIn(t *testing.T, k *kafka, topic string) int {
 	t.Helper()
 	seen := map[string]bool{}
-	for _, m := range k.records(t, operationsTopic) {
+	for _, m := range k.records(t, topic) {
 		for _, s := range spansOfRecord(t, m) {
 			if s.Name() == "step" {
 				id := s.SpanID()
@@ -309,9 +329,9 @@ func (w *stageWorld) read(t *testing.T, v stageVariant, steps int) (ids []string
 
 // Gateways and concluders are added and removed under load, so that partitions move in the middle of steps. No step
 // is concluded twice with different results, and each is concluded over all ranks.
-func TestKafka_MembersChange_NoStepIsConcludedTwice(t *testing.T) {
-	t.Parallel()
-	w := newStageWorld(t, 1, 1)
+func testMembersChange(t *testing.T, k *kafka) {
+	t.Helper()
+	w := newStageWorld(t, k, "moved-", 1, 1)
 	w.produce(t, func() {
 		time.Sleep(3 * time.Second)
 		gateway, concluder := w.newGateway(t), w.newConcluder(t, 1)

@@ -366,7 +366,7 @@ func TestTraces_OneCallFails_OthersAreAnswered(t *testing.T) {
 	require.NoError(t, brokers.MoveTopicPartition(defaultTraceTopic, 1, 1))
 	brokers.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: defaultTraceTopic, Partitions: []int32{1}, Err: kerr.InvalidTimestamp, Count: -1})
 	arrived, release := make(chan struct{}), make(chan struct{})
-	brokers.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) { //nolint:staticcheck // as the library has it
+	brokers.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		brokers.KeepControl()
 		if brokers.CurrentNode() == 0 {
 			brokers.SleepControl(func() {
