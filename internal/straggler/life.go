@@ -141,8 +141,7 @@ func (j *job) stand(c *candidate, v Verdict, turn int) {
 		}
 		j.past = slices.DeleteFunc(j.past, func(p Verdict) bool { return p.Finding.ID == e.Finding.ID })
 		e.Data.dirty = true
-	} else {
-		book.Confirm(e, now)
+	} else if book.Confirm(e, now); !e.Restored || v.Finding.StepLast.V >= e.Finding.StepLast.V { // else steps are read again that it knew
 		v = joinVerdict(e, v)
 		e.Finding.Start = v.Finding.Start // it may have begun before the first step that was known
 		if e.Data.dirty || !differs(&e.Data.told, &v.Finding) {

@@ -240,3 +240,40 @@ func TestForget_FindingOfBeforeARestart_Goes(t *testing.T) {
 	e.Expire()
 	assert.Empty(t, e.Verdicts(), "it is not reported as closed")
 }
+
+// Steps that are read again after a restart revise no finding that knew later ones.
+func TestRestore_StepsAreReadAgain_NoRevisionIsOlder(t *testing.T) {
+	now := time.Unix(2000, 0)
+	cfg := NewDefaultConfig()
+	cfg.JudgeEvery = 1
+	e := New(cfg, func() time.Time { return now })
+	var last model.Finding
+	run := func(from, to int64) {
+		for s := from; s < to; s++ {
+			for r := range int64(4) {
+				rank, ops := partOf(r, s)
+				e.Add(rank, ops)
+			}
+			for _, v := range e.Verdicts() {
+				assert.GreaterOrEqual(t, v.Finding.StepLast.V, last.StepLast.V)
+				last = v.Finding
+			}
+		}
+	}
+	run(0, 60)
+	e.Flush()
+	for _, v := range e.Verdicts() {
+		last = v.Finding
+	}
+	require.EqualValues(t, 59, last.StepLast.V)
+	kept, err := e.Snapshot()
+	require.NoError(t, err)
+	e = New(cfg, func() time.Time { return now })
+	require.NoError(t, e.Restore(kept, now))
+	run(20, 90)
+	e.Flush()
+	changed := e.Verdicts()
+	require.Len(t, changed, 1)
+	assert.Equal(t, last.ID, changed[0].Finding.ID)
+	assert.EqualValues(t, 89, changed[0].Finding.StepLast.V)
+}

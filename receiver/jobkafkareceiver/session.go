@@ -11,6 +11,7 @@ import (
 	"github.com/IBM/sarama"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/component/kafka"
 	"github.com/lockstep-otel/lockstep/internal/offsets"
 )
@@ -135,6 +136,8 @@ func (s *session) Cleanup(of sarama.ConsumerGroupSession) error {
 func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	p := s.owned.get(key{claim.Topic(), claim.Partition()})
 	p.claim.Store(&claim)
+	ctx, cancel := lingering(of.Context())
+	defer cancel()
 	ticker := time.NewTicker(s.cfg.CommitInterval)
 	defer ticker.Stop()
 	for {
@@ -147,7 +150,7 @@ func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.Cons
 				p = s.begunAnew(p, claim)
 			}
 			batch := gather(m, claim.Messages(), s.cfg.BatchBytes)
-			if err := s.use(of.Context(), p, batch); err != nil {
+			if err := s.use(ctx, p, batch); err != nil {
 				if of.Context().Err() != nil {
 					return nil // what was not taken is read again
 				}
@@ -158,6 +161,24 @@ func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.Cons
 		case <-of.Context().Done():
 			return nil
 		}
+	}
+}
+
+// linger is how long what the next component does may outlast a generation: what it has used by then is not read
+// again.
+const linger = deliver.ShutdownLimit
+
+// lingering returns a context that is done some time after another.
+func lingering(of context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(of))
+	stop := context.AfterFunc(of, func() {
+		if deliver.Sleep(ctx, linger) {
+			cancel()
+		}
+	})
+	return ctx, func() {
+		stop()
+		cancel()
 	}
 }
 
