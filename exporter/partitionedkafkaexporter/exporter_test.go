@@ -320,6 +320,22 @@ func TestTraces_SilentBroker_EndsInTime(t *testing.T) {
 	assert.LessOrEqual(t, time.Since(began), deliver.ShutdownLimit)
 }
 
+// A caller that gives up, as at a rebalance of those that read, says nothing of the brokers: health stays as it was,
+// wherever the connection is at that time.
+func TestTraces_CallerGivesUp_IsNoFault(t *testing.T) {
+	t.Parallel()
+	brokers := fakeBrokers(t, kfake.SeedTopics(1, defaultTraceTopic))
+	for wait := range 40 {
+		e, _ := startTraces(t, configFor(brokers.ListenAddrs()))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Duration(wait)*100*time.Microsecond, cancel)
+		if err := e.ConsumeTraces(ctx, stepOf("j", 1, 1)); err != nil {
+			assert.ErrorIs(t, err, context.Canceled)
+		}
+		cancel()
+	}
+}
+
 func TestTraces_ClocksApart_ReturnsThatReason(t *testing.T) {
 	t.Parallel()
 	brokers := fakeBrokers(t, kfake.SeedTopics(1, defaultTraceTopic))

@@ -44,6 +44,9 @@ func newLink(ctx context.Context, c *Config, topic string, limit int, meters *ka
 	inTime := context.AfterFunc(ctx, l.abort)
 	if err := l.connect(ctx, c, topic, limit, meters); err != nil {
 		inTime()
+		if errors.Is(ctx.Err(), context.Canceled) { // err is of connections that were ended for it
+			err = fmt.Errorf("connect to the brokers %v: %w", c.Brokers, context.Cause(ctx))
+		}
 		return nil, err
 	}
 	go l.answers()
