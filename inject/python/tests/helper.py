@@ -112,7 +112,9 @@ class Case(unittest.TestCase):
 
     def script(self, code, name="program.py"):
         path = self.programs / name
-        path.write_text(textwrap.dedent(code), encoding="utf-8")
+        whole = path.with_suffix(".new")  # a rank that has started may be about to read path
+        whole.write_text(textwrap.dedent(code), encoding="utf-8")
+        whole.replace(path)
         return str(path)
 
     def start(self, code, *arguments, under=(), stdin=None, session=False, **env):
