@@ -12,15 +12,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/lockstep-otel/lockstep/bench/internal/recording"
 )
 
 const gatewayConfig = "../../distro/config/gateway.yaml"
 
-func recorded(t *testing.T, ranks, steps int) *requests {
+func recorded(t *testing.T, ranks, steps int) *recording.Recording {
 	t.Helper()
-	r, err := record(&options{dir: t.TempDir(), steps: steps, batch: 1, layout: "experts"}, ranks)
+	r, err := recording.New(recording.Options{Ranks: ranks, Steps: steps, Batch: 1, Layout: "experts", Dir: t.TempDir()})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, r.close()) })
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	return r
 }
 
@@ -29,11 +31,11 @@ func TestRun_SmallJob_EachStageIsMeasured(t *testing.T) {
 	cfg, err := readSettings(gatewayConfig)
 	require.NoError(t, err)
 	r := recorded(t, 16, leastSteps)
-	assert.Equal(t, 2*leastSteps, r.count, "a request for each node and step")
+	assert.Equal(t, 2*leastSteps, r.Count, "a request for each node and step")
 	for _, staged := range []bool{false, true} {
 		m, err := run(t.Context(), cfg, r, staged)
 		require.NoError(t, err)
-		assert.EqualValues(t, r.spans, m.counters["connector_desync_ops"])
+		assert.EqualValues(t, r.Spans, m.counters["connector_desync_ops"])
 		assert.Positive(t, m.total)
 		assert.Positive(t, m.heap)
 		assert.Equal(t, staged, m.times[mapping] > 0)
@@ -43,13 +45,13 @@ func TestRun_SmallJob_EachStageIsMeasured(t *testing.T) {
 
 // Of 5 steps, a node sends 2, 2 and 1.
 func TestRecord_SeveralStepsInARequest_TheLastHasTheRest(t *testing.T) {
-	r, err := record(&options{dir: t.TempDir(), steps: 5, batch: 2, layout: "sharded"}, 16)
+	r, err := recording.New(recording.Options{Ranks: 16, Steps: 5, Batch: 2, Layout: "sharded", Dir: t.TempDir()})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, r.close()) })
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	in, err := newIntake(nil, false)
 	require.NoError(t, err)
 	var resources []int
-	require.NoError(t, r.each(func(packet []byte) error {
+	require.NoError(t, r.Each(func(packet []byte) error {
 		td, err := in.decode(packet)
 		resources = append(resources, td.ResourceSpans().Len())
 		return err
@@ -62,11 +64,11 @@ func TestRun_SpansAreMissing_Fails(t *testing.T) {
 	cfg, err := readSettings(gatewayConfig)
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
-		change func(*requests)
+		change func(*recording.Recording)
 		want   string
 	}{
-		"a request is lost": {func(r *requests) { r.count-- }, "check connector_straggler_steps_analysed: got 2; want 3"},
-		"too few steps":     {func(r *requests) { r.count, r.steps, r.spans = 2, 1, r.spans/leastSteps }, "check findings: got none of rank 5"},
+		"a request is lost": {func(r *recording.Recording) { r.Count-- }, "check connector_straggler_steps_analysed: got 2; want 3"},
+		"too few steps":     {func(r *recording.Recording) { r.Count, r.Steps, r.Spans = 2, 1, r.Spans/leastSteps }, "check findings: got none of rank 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recorded(t, 16, leastSteps)
@@ -81,7 +83,7 @@ func TestCheck_CounterOfLoss_Fails(t *testing.T) {
 	g := &gateway{sink: newSink()}
 	g.sink.found = true
 	m := &measure{counters: map[string]int64{"connector_straggler_late_ops": 7, "connector_straggler_steps_large": 1}}
-	require.EqualError(t, g.check(m, &requests{}), "check connector_straggler_late_ops: got 7; want 0")
+	require.EqualError(t, g.check(m, &recording.Recording{}), "check connector_straggler_late_ops: got 7; want 0")
 }
 
 // The operations of a node have the stamps of the clock that its resource names.
@@ -90,24 +92,24 @@ func TestRecord_StampsAreOfTheNodesClock(t *testing.T) {
 	in, err := newIntake(nil, false)
 	require.NoError(t, err)
 	spans := 0
-	require.NoError(t, r.each(func(packet []byte) error {
+	require.NoError(t, r.Each(func(packet []byte) error {
 		td, err := in.decode(packet)
 		require.NoError(t, err)
 		spans += td.SpanCount()
-		assert.Equal(t, perNode, td.ResourceSpans().Len())
+		assert.Equal(t, recording.PerNode, td.ResourceSpans().Len())
 		clock, _ := td.ResourceSpans().At(0).Resource().Attributes().Get("lockstep.clock.id")
 		node := 0
 		if clock.Str() != "host:node0000/boot/realtime" {
 			assert.Equal(t, "host:node0001/boot/realtime", clock.Str())
 			node = 1
 		}
-		first := firstStart(td) - r.from - offset(node)
+		first := firstStart(td) - r.From - recording.Offset(node)
 		assert.Less(t, max(first, -first), int64(1e8), "within a step of the job's begin")
 		return nil
 	}))
-	assert.Equal(t, r.spans, spans)
-	assert.EqualValues(t, -1_000_000, offset(0))
-	assert.EqualValues(t, -895_271, offset(1))
+	assert.Equal(t, r.Spans, spans)
+	assert.EqualValues(t, -1_000_000, recording.Offset(0))
+	assert.EqualValues(t, -895_271, recording.Offset(1))
 }
 
 func firstStart(td ptrace.Traces) int64 {
@@ -137,7 +139,7 @@ func TestCarried_CostGrows_NextLargerSizeCounts(t *testing.T) {
 }
 
 func TestNewRow_StageTimes_StepTraceIsTakenOut(t *testing.T) {
-	r := &requests{ranks: 10, steps: 2, spans: 1000, raw: 460_000, packed: 33_000}
+	r := &recording.Recording{Ranks: 10, Steps: 2, Spans: 1000, Raw: 460_000, Packed: 33_000}
 	staged := &measure{times: times{decode: 2e6, skew: 1e6, straggle: 4e6, desync: 5e5, stepTrace: 1e6, mapping: 3e5}}
 	got := newRow(r, &measure{total: 7e6, heap: 20_480}, staged)
 	assert.Equal(t, [len(columns)]float64{2000, 1000, 3000, 500, 1000}, got.stages)
@@ -163,6 +165,6 @@ func TestParse_BadFlags_SayWhatIsAccepted(t *testing.T) {
 	o, err := parse([]string{"-quick"}, &bytes.Buffer{})
 	require.NoError(t, err)
 	assert.Equal(t, []int{8, 64, 512}, o.ranks)
-	_, err = newJob(16, 3, "other")
+	_, err = recording.New(recording.Options{Ranks: 16, Steps: 3, Batch: 1, Layout: "other", Dir: t.TempDir()})
 	require.EqualError(t, err, `make job: got layout "other"; want one of [experts sharded tensor]`)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/lockstep-otel/lockstep/bench/internal/recording"
 )
 
 // own begin the names of the parts' own metrics. Others, of jobs, say what was found.
@@ -66,10 +68,10 @@ func (g *gateway) counters(ctx context.Context) (map[string]int64, error) {
 
 // check fails where a span was not judged, or the judgement is wrong: the figures would be those of
 // an engine that drops its input.
-func (g *gateway) check(m *measure, r *requests) error {
+func (g *gateway) check(m *measure, r *recording.Recording) error {
 	var errs []error
 	for name, want := range map[string]int{
-		"connector_straggler_steps_analysed": r.steps, "connector_desync_ops": r.spans, "processor_clock_skew_spans": r.spans,
+		"connector_straggler_steps_analysed": r.Steps, "connector_desync_ops": r.Spans, "processor_clock_skew_spans": r.Spans,
 	} {
 		if got := m.counters[name]; got != int64(want) {
 			errs = append(errs, fmt.Errorf("check %s: got %d; want %d", name, got, want))
@@ -81,14 +83,14 @@ func (g *gateway) check(m *measure, r *requests) error {
 		}
 		errs = append(errs, fmt.Errorf("check %s: got %d; want 0", name, m.counters[name]))
 	}
-	if g.sink.traces != r.steps {
-		errs = append(errs, fmt.Errorf("check step traces: got %d; want %d", g.sink.traces, r.steps))
+	if g.sink.traces != r.Steps {
+		errs = append(errs, fmt.Errorf("check step traces: got %d; want %d", g.sink.traces, r.Steps))
 	}
 	if !g.sink.found {
-		errs = append(errs, fmt.Errorf("check findings: got none of rank %d, which is slow; want one", slowRank))
+		errs = append(errs, fmt.Errorf("check findings: got none of rank %d, which is slow; want one", recording.SlowRank))
 	}
 	for _, f := range slices.Sorted(maps.Keys(g.sink.wrong)) {
-		errs = append(errs, fmt.Errorf("check findings: got %s; want none but of rank %d", f, slowRank))
+		errs = append(errs, fmt.Errorf("check findings: got %s; want none but of rank %d", f, recording.SlowRank))
 	}
 	return errors.Join(errs...)
 }

@@ -15,10 +15,10 @@ import (
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/processor"
 
+	"github.com/lockstep-otel/lockstep/bench/internal/recording"
 	"github.com/lockstep-otel/lockstep/connector/desyncconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
 	"github.com/lockstep-otel/lockstep/extension/timelineextension"
-	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 )
@@ -118,39 +118,17 @@ func (g *gateway) stop(ctx context.Context) error {
 	return errors.Join(append(errs, g.telemetry.Shutdown(ctx))...)
 }
 
-// probeWindow is how long a window of the probe mesh is.
-const probeWindow = 2 * time.Second
-
-// learn gives the timeline what nodes measure of their clocks while the job runs: both clocks of a node
-// read together, and probes between the raw clocks.
-func (g *gateway) learn(r *requests) error {
-	for at := r.from; at < r.until+int64(probeWindow); at += int64(probeWindow) {
-		for node := range r.ranks / perNode {
-			if err := g.learnNode(node, at); err != nil {
-				return fmt.Errorf("learn clocks: %w", err)
+// learn gives the timeline what nodes measure of their clocks while the job runs.
+func (g *gateway) learn(r *recording.Recording) error {
+	for at := r.From; at < r.Until+int64(recording.ProbeWindow); at += int64(recording.ProbeWindow) {
+		for node := range r.Ranks / recording.PerNode {
+			for _, edge := range recording.Edges(node, at) {
+				if err := g.timeline.AddEdge(edge); err != nil {
+					return fmt.Errorf("learn clocks: %w", err)
+				}
 			}
 		}
 		g.timeline.Advance(time.Now())
 	}
 	return nil
-}
-
-func (g *gateway) learnNode(node int, at int64) error {
-	count := func(node int) int64 { return at%1e15 + int64(node+1)*1e12 } // what the raw clock shows
-	edge := model.ClockEdge{
-		Src: clockID(node, raw), Dst: clockID(node, realtime), At: count(node), Span: int64(probeWindow),
-		DriftBound: 1e-7, Samples: 200, Source: model.EdgePair, Stamps: model.StampUser,
-	}
-	if err := g.timeline.AddEdge(between(edge, at+offset(node)-count(node), 100)); err != nil || node == 0 {
-		return err
-	}
-	edge.Src, edge.Dst, edge.At = clockID(0, raw), clockID(node, raw), count(0)
-	edge.Source, edge.Stamps = model.EdgeProbe, model.StampKernel
-	return g.timeline.AddEdge(between(edge, count(node)-count(0), 1000))
-}
-
-// between gives an edge its offset, and a bound of so many ns.
-func between(e model.ClockEdge, gap, bound int64) model.ClockEdge {
-	e.Lower, e.Upper, e.Offset, e.Sigma = gap-bound, gap+bound, gap, float64(bound)/10
-	return e
 }

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/lockstep-otel/lockstep/bench/internal/recording"
 )
 
 func main() {
@@ -60,8 +62,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	}
 	for s := range strings.SplitSeq(ranks, ",") {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < perNode || n%perNode != 0 || n > mostRanks {
-			return nil, fmt.Errorf("parse -ranks: got %q; want multiples of %d up to %d", s, perNode, mostRanks)
+		if err != nil || n < recording.PerNode || n%recording.PerNode != 0 || n > mostRanks {
+			return nil, fmt.Errorf("parse -ranks: got %q; want multiples of %d up to %d", s, recording.PerNode, mostRanks)
 		}
 		if !o.quick || n <= quickRanks {
 			o.ranks = append(o.ranks, n)
@@ -122,7 +124,7 @@ func bench(ctx context.Context, args []string, w, stderr io.Writer) error {
 		rows = append(rows, *r)
 	}
 	if len(rows) > 0 {
-		fmt.Fprintf(w, "%s\nlayout %s, steps of %d ranks in each request: %d, GOMAXPROCS=1\n\n", machine(), o.layout, perNode, o.batch)
+		fmt.Fprintf(w, "%s\nlayout %s, steps of %d ranks in each request: %d, GOMAXPROCS=1\n\n", machine(), o.layout, recording.PerNode, o.batch)
 		render(w, rows)
 	}
 	return errors.Join(errs...)
@@ -130,11 +132,11 @@ func bench(ctx context.Context, args []string, w, stderr io.Writer) error {
 
 // size measures a job of one size: first the whole pipeline, then its stages.
 func (o *options) size(ctx context.Context, cfg *settings, ranks int) (_ *row, err error) {
-	r, err := record(o, ranks)
+	r, err := recording.New(recording.Options{Ranks: ranks, Steps: o.stepsOf(ranks), Batch: o.batch, Layout: o.layout, Dir: o.dir})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	end, err := o.startProfile()
 	if err != nil {
 		return nil, err

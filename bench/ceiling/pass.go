@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
+	"github.com/lockstep-otel/lockstep/bench/internal/recording"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
 
@@ -41,7 +42,7 @@ type measure struct {
 }
 
 // run sends all requests through a gateway. Staged, it measures each stage, for which it maps once more.
-func run(ctx context.Context, cfg *settings, r *requests, staged bool) (_ *measure, err error) {
+func run(ctx context.Context, cfg *settings, r *recording.Recording, staged bool) (_ *measure, err error) {
 	before := heap()
 	g, err := newGateway(ctx, cfg)
 	if err != nil {
@@ -62,7 +63,7 @@ func run(ctx context.Context, cfg *settings, r *requests, staged bool) (_ *measu
 	}
 	runtime.GC()
 	begin := processorTime()
-	if err := r.each(func(packet []byte) error { return in.take(ctx, packet) }); err != nil {
+	if err := r.Each(func(packet []byte) error { return in.take(ctx, packet) }); err != nil {
 		return nil, err
 	}
 	m := &measure{total: processorTime() - begin, times: in.times}

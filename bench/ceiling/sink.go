@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
+	"github.com/lockstep-otel/lockstep/bench/internal/recording"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 )
@@ -94,7 +95,7 @@ func (s *sink) judge(lr plog.LogRecord) {
 	switch {
 	case !ok:
 		s.wrong["a record that is no finding"] = true
-	case f.Kind == model.FindingStraggler && f.Class == model.ClassCompute && f.Rank == model.Some(int64(slowRank)):
+	case f.Kind == model.FindingStraggler && f.Class == model.ClassCompute && f.Rank == model.Some(int64(recording.SlowRank)):
 		s.found = true
 	case f.Kind != model.FindingStraggler || f.Class != model.ClassWorkImbalance:
 		s.wrong[what] = true

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/lockstep-otel/lockstep/bench/internal/recording"
 )
 
 // row is what was measured of one size.
@@ -33,13 +35,13 @@ type row struct {
 // columns are the stages as the tables name them.
 var columns = [...]string{"decode", "clock_skew", "straggler", "desync", "step trace"}
 
-func newRow(r *requests, whole, staged *measure) *row {
-	per := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(r.spans) }
+func newRow(r *recording.Recording, whole, staged *measure) *row {
+	per := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(r.Spans) }
 	t := &staged.times
 	out := &row{
-		ranks: r.ranks, steps: r.steps, opsPerStep: r.spans / r.steps / r.ranks, total: per(whole.total),
-		heap: float64(whole.heap) / float64(r.ranks),
-		raw:  float64(r.raw) / float64(r.spans), zstd: float64(r.packed) / float64(r.spans),
+		ranks: r.Ranks, steps: r.Steps, opsPerStep: r.Spans / r.Steps / r.Ranks, total: per(whole.total),
+		heap: float64(whole.heap) / float64(r.Ranks),
+		raw:  float64(r.Raw) / float64(r.Spans), zstd: float64(r.Packed) / float64(r.Spans),
 		limits: map[string]int64{},
 	}
 	out.mapping = per(t[mapping])

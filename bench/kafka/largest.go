@@ -11,6 +11,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/lockstep-otel/lockstep/bench/internal/broker"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 )
 
@@ -41,13 +42,13 @@ type largest struct {
 }
 
 // largestSteps sends steps, each twice as large as the one before, with every variant until it refuses one.
-func (b *broker) largestSteps(ctx context.Context, client sarama.Client, g *growth, variants []variant) ([]largest, error) {
+func largestSteps(ctx context.Context, b *broker.Broker, client sarama.Client, g *growth, variants []variant) ([]largest, error) {
 	limit := strconv.Itoa(limitedTopicBytes)
 	topic := func(variant int) string {
 		return fmt.Sprintf("limited-%d-%s", variant, strings.ReplaceAll(g.name, " ", "-"))
 	}
 	for i := range variants {
-		if err := b.topic(topic(i), map[string]*string{"max.message.bytes": &limit}); err != nil {
+		if err := b.Topic(topic(i), map[string]*string{"max.message.bytes": &limit}); err != nil {
 			return nil, err
 		}
 	}
@@ -73,12 +74,12 @@ func (b *broker) largestSteps(ctx context.Context, client sarama.Client, g *grow
 }
 
 // try sends one step. What an exporter has not refused must be in the topic.
-func (l *largest) try(ctx context.Context, b *broker, client sarama.Client, v *variant, topic string, w *world) error {
+func (l *largest) try(ctx context.Context, b *broker.Broker, client sarama.Client, v *variant, topic string, w *world) error {
 	ends, err := endsOf(client, topic)
 	if err != nil {
 		return err
 	}
-	if _, l.refused = v.send(ctx, b.address, topic, w.requests); l.refused != nil {
+	if _, l.refused = v.send(ctx, b.Address, topic, w.requests); l.refused != nil {
 		return nil //nolint:nilerr // it is a result
 	}
 	f, err := w.read(client, topic, ends)

@@ -13,6 +13,8 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 	"strings"
+
+	"github.com/lockstep-otel/lockstep/bench/internal/broker"
 )
 
 // options are the flags.
@@ -72,11 +74,11 @@ func (o *options) run(ctx context.Context) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	progress("start a broker")
-	b, err := startBroker(ctx, o.jars, dir)
+	b, err := broker.Start(ctx, o.jars, dir)
 	if err != nil {
 		return err
 	}
-	defer b.end()
+	defer b.End()
 	progress("simulate %d steps of %d jobs", o.steps, len(layouts))
 	w, err := newWorld(o.steps)
 	if err != nil {
@@ -97,7 +99,7 @@ func (o *options) run(ctx context.Context) error {
 }
 
 // rows measures all variants.
-func (o *options) rows(ctx context.Context, b *broker, w *world, variants []variant) ([]row, error) {
+func (o *options) rows(ctx context.Context, b *broker.Broker, w *world, variants []variant) ([]row, error) {
 	rows := make([]row, len(variants))
 	for i := range variants {
 		rows[i].name = variants[i].name
@@ -107,10 +109,10 @@ func (o *options) rows(ctx context.Context, b *broker, w *world, variants []vari
 	for round := range o.rounds {
 		for i := range variants {
 			progress("round %d of %d: %s", round+1, o.rounds, variants[i].name)
-			if err := b.topic(topicOf(i, round), nil); err != nil {
+			if err := b.Topic(topicOf(i, round), nil); err != nil {
 				return nil, err
 			}
-			c, err := variants[i].send(ctx, b.address, topicOf(i, round), w.requests)
+			c, err := variants[i].send(ctx, b.Address, topicOf(i, round), w.requests)
 			if err != nil {
 				return nil, err
 			}
@@ -126,8 +128,8 @@ func (o *options) rows(ctx context.Context, b *broker, w *world, variants []vari
 func topicOf(variant, round int) string { return fmt.Sprintf("spans-%d-%d", variant, round) }
 
 // judge reads what is in Kafka.
-func (o *options) judge(b *broker, w *world, rows []row) error {
-	client, err := b.client()
+func (o *options) judge(b *broker.Broker, w *world, rows []row) error {
+	client, err := b.Client()
 	if err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (o *options) judge(b *broker, w *world, rows []row) error {
 			}
 			rows[i].found, rows[i].again = f, rows[i].again+again
 		}
-		if rows[i].disk, err = b.diskBytes(topicOf(i, o.rounds-1)); err != nil {
+		if rows[i].disk, err = b.DiskBytes(topicOf(i, o.rounds-1)); err != nil {
 			return err
 		}
 	}
@@ -153,12 +155,12 @@ func (o *options) judge(b *broker, w *world, rows []row) error {
 }
 
 // profile writes a CPU profile of each variant. It has the reading of requests, too.
-func (o *options) profile(ctx context.Context, b *broker, w *world, variants []variant) error {
+func (o *options) profile(ctx context.Context, b *broker.Broker, w *world, variants []variant) error {
 	if o.profiles == "" {
 		return nil
 	}
 	for i := range variants {
-		if err := b.topic(topicOf(i, o.rounds), nil); err != nil {
+		if err := b.Topic(topicOf(i, o.rounds), nil); err != nil {
 			return err
 		}
 		name := filepath.Join(o.profiles, strings.Map(fileRune, variants[i].name)+".pprof")
@@ -168,7 +170,7 @@ func (o *options) profile(ctx context.Context, b *broker, w *world, variants []v
 		}
 		err = pprof.StartCPUProfile(file)
 		if err == nil {
-			_, err = variants[i].send(ctx, b.address, topicOf(i, o.rounds), w.requests)
+			_, err = variants[i].send(ctx, b.Address, topicOf(i, o.rounds), w.requests)
 			pprof.StopCPUProfile()
 		}
 		if err = errors.Join(err, file.Close()); err != nil {
@@ -188,8 +190,8 @@ func fileRune(r rune) rune {
 
 // search finds the largest steps: of ours, of the stock exporter, and of that with a limit of a record, which it
 // compares before compression, that lets the broker decide.
-func (o *options) search(ctx context.Context, b *broker, variants []variant) ([]searched, error) {
-	client, err := b.client()
+func (o *options) search(ctx context.Context, b *broker.Broker, variants []variant) ([]searched, error) {
+	client, err := b.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +200,7 @@ func (o *options) search(ctx context.Context, b *broker, variants []variant) ([]
 	variants = append(variants[:2:2], raised)
 	var results []searched
 	for i := range growths {
-		all, err := b.largestSteps(ctx, client, &growths[i], variants)
+		all, err := largestSteps(ctx, b, client, &growths[i], variants)
 		if err != nil {
 			return nil, err
 		}

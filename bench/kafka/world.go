@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/lockstep-otel/lockstep/bench/internal/broker"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
@@ -17,6 +18,7 @@ const (
 	// stepsPerRequest make requests of about 3 MB a node, within what an agent's queue joins (1 MB to 4 MB).
 	stepsPerRequest = 5
 	seed            = 1
+	partitions      = broker.Partitions
 )
 
 // layouts are those of the jobs: data, pipeline and tensor parallel, and with sharded parameters.

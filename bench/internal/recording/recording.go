@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package recording
 
 import (
 	"bufio"
@@ -20,36 +20,47 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/sim/training"
 )
 
-// requests are what the agents of a job have sent, in a file: the simulator takes no memory while the
-// gateway is measured.
-type requests struct {
-	file  *os.File
-	ranks int
-	steps int
-	// count is how many requests there are, spans how many spans they have.
-	count, spans int
-	raw, packed  int64 // bytes of all requests, before and after compression
-	from, until  int64 // true time of the job, Unix ns
+// Recording is what the agents of a job have sent, in a file: the simulator takes no memory while others
+// are measured. A request is OTLP in zstd.
+type Recording struct {
+	file *os.File
+
+	Ranks, Steps int
+	Count, Spans int   // of requests, and of the spans in them
+	Raw, Packed  int64 // bytes of all requests, before and after compression
+	From, Until  int64 // true time of the job, Unix ns
+}
+
+// Options say what is recorded.
+type Options struct {
+	Ranks  int    // a multiple of PerNode
+	Steps  int    // of the job
+	Batch  int    // steps of a node in one request
+	Layout string // how the job is divided: experts, sharded or tensor
+	Dir    string // folder for the file, which is removed again
 }
 
 // window is the length of zstd's window as the exporter's client sets it, bytes.
 const window = 512 << 10
 
-// record simulates a job and writes what its agents send: some steps of a node in one request, and the
+// New simulates a job and writes what its agents send: some steps of a node in one request, and the
 // nodes in another order each time.
-func record(o *options, ranks int) (_ *requests, err error) {
-	job, err := newJob(ranks, o.stepsOf(ranks), o.layout)
+func New(o Options) (_ *Recording, err error) {
+	if o.Batch < 1 {
+		return nil, fmt.Errorf("make requests: got %d steps in one; want at least 1", o.Batch)
+	}
+	job, err := newJob(o.Ranks, o.Steps, o.Layout)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp(o.dir, "ceiling-")
+	file, err := os.CreateTemp(o.Dir, "recording-")
 	if err != nil {
 		return nil, fmt.Errorf("write requests: %w", err)
 	}
-	r := &requests{file: file, ranks: ranks, steps: job.Steps()}
+	r := &Recording{file: file, Ranks: o.Ranks, Steps: job.Steps()}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("write requests: %w", err), r.close())
+			err = errors.Join(fmt.Errorf("write requests: %w", err), r.Close())
 		}
 	}()
 	if err := os.Remove(file.Name()); err != nil { // the open file stays until it is closed
@@ -60,12 +71,12 @@ func record(o *options, ranks int) (_ *requests, err error) {
 		return nil, err
 	}
 	w := &writer{
-		requests: r, to: bufio.NewWriter(file), encoder: encoder,
-		order: rand.New(rand.NewPCG(seed, 0)), held: make([]ptrace.Traces, ranks/perNode),
+		Recording: r, to: bufio.NewWriter(file), encoder: encoder,
+		order: rand.New(rand.NewPCG(seed, 0)), held: make([]ptrace.Traces, o.Ranks/PerNode),
 	}
 	for step, ok := job.Next(); ok; step, ok = job.Next() {
 		done := step.N + 1
-		if err := w.step(job, step, done%int64(o.batch) == 0 || done == int64(r.steps)); err != nil {
+		if err := w.step(job, step, done%int64(o.Batch) == 0 || done == int64(r.Steps)); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +85,7 @@ func record(o *options, ranks int) (_ *requests, err error) {
 
 // writer writes requests.
 type writer struct {
-	*requests
+	*Recording
 	to      *bufio.Writer
 	encoder *zstd.Encoder
 	order   *rand.Rand
@@ -90,7 +101,7 @@ func (w *writer) step(job *training.Job, step *training.Step, due bool) error {
 		if td == (ptrace.Traces{}) {
 			td = ptrace.NewTraces()
 		}
-		for i := node * perNode; i < (node+1)*perNode; i++ {
+		for i := node * PerNode; i < (node+1)*PerNode; i++ {
 			w.rank(td, job.Ranks()[i], step.Ops(i))
 		}
 		if w.held[node] = td; !due {
@@ -106,17 +117,17 @@ func (w *writer) step(job *training.Job, step *training.Step, due bool) error {
 
 // rank adds the operations of a rank, with the stamps of its node's clock.
 func (w *writer) rank(td ptrace.Traces, rank model.Rank, ops []model.Op) {
-	node := int(rank.Rank) / perNode
-	rank.ClockID = clockID(node, realtime)
+	node := int(rank.Rank) / PerNode
+	rank.ClockID = ClockID(node, Realtime)
 	mark := len(ops) - 1 // the span of the step, which begins and ends with it
-	if w.from == 0 {
-		w.from = begin()
-		w.stamps.shift = w.from - ops[mark].Start
+	if w.From == 0 {
+		w.From = begin()
+		w.stamps.shift = w.From - ops[mark].Start
 	}
 	w.stamps.stamp(node, ops)
-	w.until = max(w.until, ops[mark].End)
+	w.Until = max(w.Until, ops[mark].End)
 	otelmap.AppendOps(td, &rank, ops)
-	w.spans += len(ops)
+	w.Spans += len(ops)
 }
 
 func (w *writer) write(td ptrace.Traces) error {
@@ -125,9 +136,9 @@ func (w *writer) write(td ptrace.Traces) error {
 		return err
 	}
 	w.packet = w.encoder.EncodeAll(data, w.packet[:0])
-	w.count++
-	w.raw += int64(len(data))
-	w.packed += int64(len(w.packet))
+	w.Count++
+	w.Raw += int64(len(data))
+	w.Packed += int64(len(w.packet))
 	var size [4]byte
 	binary.LittleEndian.PutUint32(size[:], uint32(len(w.packet)))
 	if _, err := w.to.Write(size[:]); err != nil {
@@ -137,15 +148,15 @@ func (w *writer) write(td ptrace.Traces) error {
 	return err
 }
 
-// each calls do with each request; the slice is valid until it returns.
-func (r *requests) each(do func([]byte) error) error {
+// Each calls do with each request; the slice is valid until it returns.
+func (r *Recording) Each(do func([]byte) error) error {
 	if _, err := r.file.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read requests: %w", err)
 	}
 	from := bufio.NewReader(r.file)
 	var size [4]byte
 	var packet []byte
-	for range r.count {
+	for range r.Count {
 		if _, err := io.ReadFull(from, size[:]); err != nil {
 			return fmt.Errorf("read requests: %w", err)
 		}
@@ -164,4 +175,5 @@ func (r *requests) each(do func([]byte) error) error {
 	return nil
 }
 
-func (r *requests) close() error { return r.file.Close() }
+// Close removes the file.
+func (r *Recording) Close() error { return r.file.Close() }

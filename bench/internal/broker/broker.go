@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package broker
 
 import (
 	"bytes"
@@ -24,21 +24,23 @@ import (
 const (
 	// readyLimit: a broker takes 5 s to 15 s on two cores.
 	readyLimit = 90 * time.Second
-	// partitions of each topic.
-	partitions = 16
+	// Partitions of each topic.
+	Partitions = 16
 )
 
-// broker is a Kafka broker, which also is the controller, as a process of its own.
-type broker struct {
-	dir     string
-	address string
-	cmd     *exec.Cmd
-	log     bytes.Buffer // to be read after the end
-	ended   chan struct{}
+// Broker is a Kafka broker, which also is the controller, as a process of its own.
+type Broker struct {
+	// Address is host:port, without TLS and passwords.
+	Address string
+
+	dir   string
+	cmd   *exec.Cmd
+	log   bytes.Buffer // to be read after the end
+	ended chan struct{}
 }
 
-// startBroker starts a broker of the jars in a folder. It keeps its files below dir.
-func startBroker(ctx context.Context, jars, dir string) (*broker, error) {
+// Start starts a broker of the jars in a folder. It keeps its files below dir.
+func Start(ctx context.Context, jars, dir string) (*Broker, error) {
 	if jar, err := filepath.Glob(filepath.Join(jars, "kafka_*.jar")); err != nil || len(jar) == 0 {
 		return nil, fmt.Errorf("find the broker in %s: got no kafka_*.jar; make bin/kafka makes it", jars)
 	}
@@ -46,7 +48,7 @@ func startBroker(ctx context.Context, jars, dir string) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{dir: dir, address: ports[0], ended: make(chan struct{})}
+	b := &Broker{dir: dir, Address: ports[0], ended: make(chan struct{})}
 	properties := filepath.Join(dir, "server.properties")
 	if err := os.WriteFile(properties, []byte(b.properties(ports[1])), 0o600); err != nil {
 		return nil, fmt.Errorf("configure the broker: %w", err)
@@ -68,16 +70,16 @@ func startBroker(ctx context.Context, jars, dir string) (*broker, error) {
 		_ = b.cmd.Wait() // the log has why
 	}()
 	if err := b.ready(ctx); err != nil {
-		b.end()
+		b.End()
 		return nil, err
 	}
 	return b, nil
 }
 
-func (b *broker) properties(controller string) string {
+func (b *Broker) properties(controller string) string {
 	return strings.Join([]string{
 		"process.roles=broker,controller", "node.id=1", "controller.quorum.voters=1@" + controller,
-		"listeners=PLAINTEXT://" + b.address + ",CONTROLLER://" + controller, "advertised.listeners=PLAINTEXT://" + b.address,
+		"listeners=PLAINTEXT://" + b.Address + ",CONTROLLER://" + controller, "advertised.listeners=PLAINTEXT://" + b.Address,
 		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", "controller.listener.names=CONTROLLER",
 		"log.dirs=" + filepath.Join(b.dir, "logs"), "auto.create.topics.enable=false",
 		"offsets.topic.replication.factor=1", "offsets.topic.num.partitions=1", "num.network.threads=2", "num.io.threads=2",
@@ -111,11 +113,11 @@ func freePorts(n int) (addresses []string, err error) {
 }
 
 // ready waits until the broker makes a topic.
-func (b *broker) ready(ctx context.Context) error {
+func (b *Broker) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	for {
-		err := b.topic("ready", nil)
+		err := b.Topic("ready", nil)
 		if err == nil {
 			return nil
 		}
@@ -129,27 +131,27 @@ func (b *broker) ready(ctx context.Context) error {
 	}
 }
 
-// end ends the broker.
-func (b *broker) end() {
+// End ends the broker.
+func (b *Broker) End() {
 	_ = b.cmd.Process.Kill() // it may have ended
 	<-b.ended
 }
 
-// client returns a client that reads topics and makes them.
-func (b *broker) client() (sarama.Client, error) {
+// Client returns a client that reads topics and makes them.
+func (b *Broker) Client() (sarama.Client, error) {
 	c := sarama.NewConfig()
 	c.Version, c.MetricRegistry = sarama.V3_6_0_0, &kafka.Meters{}
 	c.Metadata.Retry.Max = 0
-	client, err := sarama.NewClient([]string{b.address}, c)
+	client, err := sarama.NewClient([]string{b.Address}, c)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the broker: %w", err)
 	}
 	return client, nil
 }
 
-// topic makes a topic, and waits until each partition has a leader.
-func (b *broker) topic(name string, settings map[string]*string) error {
-	client, err := b.client()
+// Topic makes a topic, and waits until each partition has a leader.
+func (b *Broker) Topic(name string, settings map[string]*string) error {
+	client, err := b.Client()
 	if err != nil {
 		return err
 	}
@@ -158,7 +160,7 @@ func (b *broker) topic(name string, settings map[string]*string) error {
 	if err != nil {
 		return fmt.Errorf("connect to the controller: %w", err)
 	}
-	err = admin.CreateTopic(name, &sarama.TopicDetail{NumPartitions: partitions, ReplicationFactor: 1, ConfigEntries: settings}, false)
+	err = admin.CreateTopic(name, &sarama.TopicDetail{NumPartitions: Partitions, ReplicationFactor: 1, ConfigEntries: settings}, false)
 	if err != nil {
 		return fmt.Errorf("make topic %s: %w", name, err)
 	}
@@ -166,18 +168,18 @@ func (b *broker) topic(name string, settings map[string]*string) error {
 		err := client.RefreshMetadata(name)
 		led, e := client.WritablePartitions(name)
 		switch {
-		case err == nil && e == nil && len(led) == partitions:
+		case err == nil && e == nil && len(led) == Partitions:
 			return nil
 		case time.Since(began) > readyLimit:
-			return fmt.Errorf("wait for the leaders of topic %s: got %d; want %d", name, len(led), partitions)
+			return fmt.Errorf("wait for the leaders of topic %s: got %d; want %d", name, len(led), Partitions)
 		}
 	}
 }
 
-// diskBytes returns the size of a topic's log segments.
-func (b *broker) diskBytes(topic string) (n int64, err error) {
+// DiskBytes returns the size of a topic's log segments.
+func (b *Broker) DiskBytes(topic string) (n int64, err error) {
 	files, err := filepath.Glob(filepath.Join(b.dir, "logs", topic+"-*", "*.log"))
-	if err != nil || len(files) < partitions {
+	if err != nil || len(files) < Partitions {
 		return 0, fmt.Errorf("find the segments of topic %s: got %d files; want one for each partition at least", topic, len(files))
 	}
 	for _, file := range files {
