@@ -24,6 +24,7 @@ var advices = []struct {
 	{sarama.ErrUnsupportedSASLMechanism, "the broker's listener does not have this mechanism: set auth::sasl::mechanism to one of its sasl.enabled.mechanisms"},
 	{sarama.ErrTopicAuthorizationFailed, "grant this user the rights Describe and Write on the topic, or Read where it is read"},
 	{sarama.ErrGroupAuthorizationFailed, "grant this user the right Read on the consumer group"},
+	{sarama.ErrFencedInstancedId, "another collector joined the group under the same group_instance_id: give each a name of its own"},
 	{sarama.ErrClusterAuthorizationFailed, "grant this user the right IdempotentWrite on the cluster"},
 	{sarama.ErrInvalidTimestamp, "the clocks of this host and the broker are further apart than the topic's message.timestamp.before.max.ms or after.max.ms: correct the clock, or set the topic's message.timestamp.type=LogAppendTime"},
 	{sarama.ErrMessageSizeTooLarge, "lower producer::max_message_bytes, or raise the topic's max.message.bytes"},

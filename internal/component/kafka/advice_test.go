@@ -25,6 +25,7 @@ func TestExplain_WrappedCauses_AreFound(t *testing.T) {
 		"message.timestamp.type=LogAppendTime":   errors.Join(errors.New("other"), sarama.ErrInvalidTimestamp),
 		"raise the topic's max.message.bytes":    &sarama.ProducerError{Err: sarama.ErrMessageSizeTooLarge},
 		"no broker gives a reason":               sarama.Wrap(sarama.ErrOutOfBrokers),
+		"the same group_instance_id":             sarama.ErrFencedInstancedId,
 		"rights Describe and Write on the topic": sarama.ErrTopicAuthorizationFailed,
 	} {
 		got := Explain(err)
