@@ -235,6 +235,11 @@ bench-columns: ## Print how many bytes an operation takes as Parquet, against OT
 bench-ceiling: ## Measure how many spans a core of one gateway analyses, by stage, 8 to 16,384 ranks, four minutes (CEILING=-quick: 20 seconds)
 	$(GO) run -trimpath ./bench/ceiling $(CEILING)
 
+
+.PHONY: bench-stages
+bench-stages: distro bin/kafka ## Measure what two stages behind a real Kafka cost a span, 64 to 16,384 ranks, six minutes (STAGES="-ranks 64,512": flags)
+	$(GO) run -trimpath ./bench/stages $(STAGES)
+
 .PHONY: scoreboard
 scoreboard: ## Name stragglers in simulated jobs with several methods, and print who was right, half an hour (SCOREBOARD=-quick: a minute or two)
 	$(GO) run ./bench/scoreboard $(SCOREBOARD)

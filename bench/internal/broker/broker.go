@@ -44,7 +44,7 @@ func Start(ctx context.Context, jars, dir string) (*Broker, error) {
 	if jar, err := filepath.Glob(filepath.Join(jars, "kafka_*.jar")); err != nil || len(jar) == 0 {
 		return nil, fmt.Errorf("find the broker in %s: got no kafka_*.jar; make bin/kafka makes it", jars)
 	}
-	ports, err := freePorts(2)
+	ports, err := FreePorts(2)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +96,8 @@ func java(jars string, args ...string) []string {
 	}, args...)
 }
 
-// freePorts returns addresses that no process listens at.
-func freePorts(n int) (addresses []string, err error) {
+// FreePorts returns addresses that no process listens at.
+func FreePorts(n int) (addresses []string, err error) {
 	var open []net.Listener
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // does not wait
@@ -191,3 +191,6 @@ func (b *Broker) DiskBytes(topic string) (n int64, err error) {
 	}
 	return n, nil
 }
+
+// Pid returns the id of the broker's process.
+func (b *Broker) Pid() int { return b.cmd.Process.Pid }
