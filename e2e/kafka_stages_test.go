@@ -48,12 +48,21 @@ type stageWorld struct {
 	rings       string
 	prefix      string // of topics and groups
 	brokerKills int
+	// beforeStart, if any, is called with each collector, its configuration and the directory of its state.
+	beforeStart func(name, config string, c *killable, state string)
 }
 
 // newStageWorld starts all but the job.
 func newStageWorld(t *testing.T, k *kafka, prefix string, gateways, concluders int) *stageWorld {
 	t.Helper()
-	w := &stageWorld{kafka: k, prefix: prefix, sink: newSpanSink(t)}
+	w := &stageWorld{}
+	w.prepare(t, k, prefix, gateways, concluders)
+	return w
+}
+
+func (w *stageWorld) prepare(t *testing.T, k *kafka, prefix string, gateways, concluders int) {
+	t.Helper()
+	w.kafka, w.prefix, w.sink = k, prefix, newSpanSink(t)
 	for _, topic := range []string{operationsTopic, eventsTopic, jobsTopic, jobEventsTopic} {
 		k.topic(t, prefix+topic, 4, nil)
 	}
@@ -66,13 +75,21 @@ func newStageWorld(t *testing.T, k *kafka, prefix string, gateways, concluders i
 	for i := range concluders {
 		w.concluders = append(w.concluders, w.newConcluder(t, i))
 	}
+	if w.beforeStart != nil {
+		w.beforeStart("agent", "agent-kafka.yaml", w.agent.killable, w.agent.state)
+		for _, c := range w.gateways {
+			w.beforeStart("gateway", "gateway-kafka.yaml", c, c.env["LOCKSTEP_STATE"])
+		}
+		for _, c := range w.concluders {
+			w.beforeStart("concluder", "concluder-kafka.yaml", c, c.env["LOCKSTEP_STATE"])
+		}
+	}
 	for _, c := range w.all() {
 		c.start(t)
 	}
 	for _, c := range w.all() {
 		c.ready(t)
 	}
-	return w
 }
 
 // topics are those of the world, as configurations take them.
