@@ -72,7 +72,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 		o.ranks = append(o.ranks, n)
 	}
 	if o.steps != 0 && o.steps < leastSteps {
-		return nil, fmt.Errorf("parse -steps: got %d; want at least %d, since fewer are not judged", o.steps, leastSteps)
+		return nil, fmt.Errorf("parse -steps: got %d; want at least %d, since fewer are not judged, and more for small jobs", o.steps, leastSteps)
 	}
 	slices.Sort(o.ranks)
 	return &o, nil
@@ -103,13 +103,13 @@ func bench(ctx context.Context, args []string, w, stderr io.Writer) (err error) 
 	}
 	defer b.End()
 	fmt.Fprintln(stderr, "a first job, which is not measured: the broker compiles itself")
-	if _, err := o.size(ctx, b, dir, warmRanks); err != nil {
+	if _, err := o.size(ctx, b, dir, warmRanks, mostSteps); err != nil {
 		return fmt.Errorf("run %d ranks: %w", warmRanks, err)
 	}
 	var rows []row
 	for _, ranks := range o.ranks {
 		fmt.Fprintf(stderr, "%d ranks, %d steps\n", ranks, o.stepsOf(ranks))
-		r, err := o.size(ctx, b, dir, ranks)
+		r, err := o.size(ctx, b, dir, ranks, o.stepsOf(ranks))
 		if err != nil {
 			return fmt.Errorf("measure %d ranks: %w", ranks, err)
 		}

@@ -33,9 +33,9 @@ const (
 	jobEvents  = "LOCKSTEP_KAFKA_JOB_EVENTS"
 )
 
-// size measures a job of one size.
-func (o *options) size(ctx context.Context, b *broker.Broker, dir string, ranks int) (_ *row, err error) {
-	r, err := recording.New(recording.Options{Ranks: ranks, Steps: o.stepsOf(ranks), Batch: 1, Layout: o.layout, Dir: dir})
+// size measures a job of so many ranks and steps.
+func (o *options) size(ctx context.Context, b *broker.Broker, dir string, ranks, steps int) (_ *row, err error) {
+	r, err := recording.New(recording.Options{Ranks: ranks, Steps: steps, Batch: 1, Layout: o.layout, Dir: dir})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it is
 	}
