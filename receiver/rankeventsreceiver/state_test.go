@@ -71,7 +71,9 @@ func TestStatesOfARealProcess(t *testing.T) {
 	is(model.ProcessDead)
 	s = b.last(t)
 	assert.True(t, hangs(s))
-	assert.GreaterOrEqual(t, s.Silent.V, 2.9, "as long as one must be silent to be dead")
+	// A process is dead after 3 s. The state counts until the reader began to look, which is earlier where it waits
+	// for a processor.
+	assert.GreaterOrEqual(t, s.Silent.V, 2.0, "about as long as one must be silent to be dead")
 	n := len(b.states(t))
 	time.Sleep(3 * cfg.StateInterval)
 	assert.Len(t, b.states(t), n, "a death is told of once")
