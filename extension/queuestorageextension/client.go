@@ -16,17 +16,19 @@ import (
 // the order in which it deleted; what it stores need not be encoded as it was.
 type queueClient struct {
 	storage.Client
-	lost func(requests int)
+	lost  func(requests int)
+	wrote func(bytes int, requests bool, err error) // a transaction that writes, for health
 
 	mu        sync.Mutex // a queue calls once at a time
 	recovered bool
 	newest    *uint64  // the greatest key of a request that was there at the start, until the first is stored
 	held      []string // keys that are to be deleted, of requests that are to be stored again
 	refused   []string // keys of those that could not be stored again
+	owed      []string // keys of requests that the queue is done with, and that could not be deleted
 }
 
-func newQueueClient(client storage.Client, lost func(requests int)) *queueClient {
-	return &queueClient{Client: client, lost: lost}
+func newQueueClient(client storage.Client, lost func(requests int), wrote func(bytes int, requests bool, err error)) *queueClient {
+	return &queueClient{Client: client, lost: lost, wrote: wrote}
 }
 
 // Batch implements storage.Client.
@@ -156,7 +158,7 @@ func (c *queueClient) move(ctx context.Context, ops []*storage.Operation) error 
 
 // store passes operations on. A key that has a request again is no longer to be deleted.
 func (c *queueClient) store(ctx context.Context, ops []*storage.Operation) error {
-	if err := c.Client.Batch(ctx, ops...); err != nil {
+	if err := c.write(ctx, ops); err != nil {
 		return err
 	}
 	for _, op := range ops {
@@ -166,6 +168,50 @@ func (c *queueClient) store(ctx context.Context, ops []*storage.Operation) error
 		}
 	}
 	return nil
+}
+
+// write writes, and deletes what could not be deleted before: the queue tries once, and a request whose deletion a full
+// disk refuses would keep its room for ever.
+func (c *queueClient) write(ctx context.Context, ops []*storage.Operation) error {
+	all := make([]*storage.Operation, 0, len(c.owed)+len(ops))
+	for _, key := range c.owed {
+		all = append(all, storage.DeleteOperation(key))
+	}
+	err := c.Client.Batch(ctx, append(all, ops...)...)
+	switch {
+	case err == nil:
+		c.owed = nil
+	case len(c.owed) > 0:
+		err = c.Client.Batch(ctx, ops...)
+	}
+	if err != nil && c.recovered {
+		c.owe(ctx, ops)
+	}
+	c.wrote(sizeOf(ops), slices.ContainsFunc(ops, setsRequest), err)
+	return err
+}
+
+// owe notes the requests that could not be deleted.
+func (c *queueClient) owe(ctx context.Context, ops []*storage.Operation) {
+	for _, op := range ops {
+		if !deletesRequest(op) || slices.Contains(slices.Concat(c.owed, c.held, c.refused), op.Key) {
+			continue
+		}
+		// The queue deletes also what it could not store.
+		if value, err := c.Get(ctx, op.Key); err != nil || value != nil {
+			c.owed = append(c.owed, op.Key)
+		}
+	}
+}
+
+// sizeOf returns how many bytes operations store.
+func sizeOf(ops []*storage.Operation) (n int) {
+	for _, op := range ops {
+		if op.Type == storage.Set {
+			n += len(op.Value)
+		}
+	}
+	return n
 }
 
 // replaces reports whether an operation stores a request at a key that is to be deleted.
@@ -184,7 +230,7 @@ func (c *queueClient) read(ctx context.Context, ops []*storage.Operation) error 
 			all = append(all, storage.GetOperation(key), storage.DeleteOperation(key))
 		}
 	}
-	if err := c.Client.Batch(ctx, all...); err != nil {
+	if err := c.write(ctx, all); err != nil {
 		alone := slices.DeleteFunc(slices.Clone(ops), func(op *storage.Operation) bool { return op.Type != storage.Get })
 		if c.Client.Batch(ctx, alone...) != nil {
 			return err

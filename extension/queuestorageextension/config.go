@@ -12,6 +12,9 @@ import (
 type Config struct {
 	// Storage is the extension that stores.
 	Storage *component.ID `mapstructure:"storage"`
+	// Directory is that of the storage's files. At the start, those of its files that are damaged are set aside; "": none
+	// is looked at.
+	Directory string `mapstructure:"directory"`
 
 	_ struct{}
 }

@@ -62,6 +62,7 @@ func begin(t *testing.T, d *disk, telemetry *componenttest.Telemetry, sends bool
 	require.NoError(t, err)
 	all := host{diskID: d, queueID: extension}
 	require.NoError(t, extension.Start(t.Context(), all))
+	t.Cleanup(func() { assert.NoError(t, extension.Shutdown(context.Background())) })
 
 	l := &life{disk: d, sent: map[string]int{}}
 	batch := exporterhelper.BatchConfig{Sizer: exporterhelper.RequestSizerTypeItems, FlushTimeout: time.Hour, MinSize: 1 << 20}
@@ -277,6 +278,7 @@ func TestGetClient_StorageFails_NamesComponentAndRemedy(t *testing.T) {
 	d := newDisk(nil, -1)
 	d.open = errors.New("timeout")
 	require.NoError(t, extension.Start(t.Context(), host{diskID: d}))
+	t.Cleanup(func() { assert.NoError(t, extension.Shutdown(context.Background())) })
 	_, err = extension.(storage.Extension).GetClient(t.Context(), component.KindExporter, component.MustNewID("otlp"), "logs")
 	assert.EqualError(t, err, "open storage of otlp for logs: timeout: another process may hold its file, such as a second collector "+
 		"(fuser names it); stop that process, or give this collector a directory of its own")
@@ -288,6 +290,7 @@ func TestGetClient_NoExporter_DeletesAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	d := newDisk(map[string][]byte{"a": nil, "b": {1}}, -1)
 	require.NoError(t, extension.Start(t.Context(), host{diskID: d}))
+	t.Cleanup(func() { assert.NoError(t, extension.Shutdown(context.Background())) })
 	client, err := extension.(storage.Extension).GetClient(t.Context(), component.KindReceiver, component.MustNewID("test"), "")
 	require.NoError(t, err)
 	require.NoError(t, client.Batch(t.Context(), storage.DeleteOperation("a"), storage.DeleteOperation("b")))

@@ -5,6 +5,7 @@ package queuestorageextension
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension"
@@ -22,6 +23,8 @@ type queueStorage struct {
 	set       extension.Settings
 	telemetry *metadata.TelemetryBuilder
 	storage   storage.Extension
+	faults    *faults
+	looking   *hub.Interval
 }
 
 var (
@@ -39,11 +42,16 @@ func (q *queueStorage) Start(_ context.Context, host component.Host) error {
 		return fmt.Errorf("find storage: got no storage extension %q; want one, such as file_storage, that is listed under service::extensions", q.config.Storage)
 	}
 	q.storage = found
+	q.faults.status.Start(host)
+	q.looking.Start()
 	return nil
 }
 
 // Shutdown implements component.Component.
-func (*queueStorage) Shutdown(context.Context) error { return nil }
+func (q *queueStorage) Shutdown(context.Context) error {
+	q.looking.Stop(func() {})
+	return nil
+}
 
 // GetClient implements storage.Extension. Only exporters have queues: other components get the
 // client of the storage.
@@ -55,10 +63,12 @@ func (q *queueStorage) GetClient(ctx context.Context, kind component.Kind, id co
 	if kind != component.KindExporter {
 		return client, nil
 	}
+	of := id.String() + " for " + name
+	wrote := func(bytes int, request bool, err error) { q.faults.wrote(of, bytes, request, err, time.Now()) }
 	queue := newQueueClient(client, func(n int) {
 		q.telemetry.ExtensionQueueStorageRequestsLost.Add(context.WithoutCancel(ctx), int64(n))
 		q.set.Logger.Error("Requests that were queued cannot be read or queued again, and are lost", zap.Stringer("component", id), zap.String("signal", name), zap.Int("requests", n))
-	})
+	}, wrote)
 	if err := queue.findNewest(ctx); err != nil {
 		q.set.Logger.Warn("Queued requests cannot be listed: if the queue cannot read its record, those that it loses are not counted",
 			zap.Stringer("component", id), zap.Error(err))

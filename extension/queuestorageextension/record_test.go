@@ -178,7 +178,7 @@ func TestStart_UnreadableIndexOfOlderRecord_SendsWhatWasBeingSent(t *testing.T) 
 // A key that was to be deleted, and has a new request, stays.
 func TestRead_KeyIsStoredAgain_IsNotDeleted(t *testing.T) {
 	d := newDisk(map[string][]byte{"0": {1}, "7": {1}}, -1)
-	c := newQueueClient(d, func(int) {})
+	c := newQueueClient(d, func(int) {}, func(int, bool, error) {})
 	ctx := t.Context()
 	require.NoError(t, c.Batch(ctx, storage.DeleteOperation("0"))) // held
 	record := storage.SetOperation("qmv0", nil)
@@ -198,7 +198,7 @@ func TestRead_KeyIsStoredAgain_IsNotDeleted(t *testing.T) {
 // The request that the queue reads is not deleted by it, as after a store that failed.
 func TestRead_KeyWasToBeDeleted_Stays(t *testing.T) {
 	d := newDisk(map[string][]byte{"0": {1}}, -1)
-	c := newQueueClient(d, func(n int) { assert.Zero(t, n) })
+	c := newQueueClient(d, func(n int) { assert.Zero(t, n) }, func(int, bool, error) {})
 	require.NoError(t, c.Batch(t.Context(), storage.DeleteOperation("0"))) // held
 	got := storage.GetOperation("0")
 	require.NoError(t, c.Batch(t.Context(), storage.SetOperation("qmv0", nil), got))

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/extension/timelineextension/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/health"
 	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/component/web"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
@@ -30,6 +31,7 @@ type holder struct {
 	telemetry *metadata.TelemetryBuilder
 	timeline  *timeline.Timeline
 
+	status health.Status // shows why the timeline cannot be kept
 	store  *hub.Value
 	saving sync.Mutex // of two saves the later one has the later state
 	server *http.Server
@@ -66,6 +68,7 @@ func (h *holder) Dependencies() []component.ID {
 
 // Start implements component.Component.
 func (h *holder) Start(ctx context.Context, host component.Host) error {
+	h.status.Start(host)
 	if err := h.restore(ctx, host); err != nil {
 		return err
 	}
@@ -125,7 +128,9 @@ func (h *holder) save(ctx context.Context) {
 	defer h.saving.Unlock()
 	data, err := h.timeline.Snapshot()
 	if data != nil {
-		err = errors.Join(err, h.store.Save(ctx, data))
+		saved := h.store.Save(ctx, data)
+		h.status.Set("storage", health.ExplainWrite(saved))
+		err = errors.Join(err, saved)
 	}
 	if err != nil {
 		h.telemetry.ExtensionTimelineSaveFailures.Add(ctx, 1)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -68,6 +69,20 @@ func (*memory) Close(context.Context) error                        { return nil 
 type hostWith struct {
 	component.Host
 	extensions map[component.ID]component.Component
+}
+
+// reporting is a host that keeps the latest status.
+type reporting struct {
+	hostWith
+
+	mu   sync.Mutex
+	last *componentstatus.Event
+}
+
+func (r *reporting) Report(e *componentstatus.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = e
 }
 
 func (h hostWith) GetExtensions() map[component.ID]component.Component { return h.extensions }
@@ -179,13 +194,16 @@ func TestSaveFailuresAreCounted(t *testing.T) {
 	e, err := NewFactory().Create(context.Background(), set, cfg)
 	require.NoError(t, err)
 	store := &memory{data: map[string][]byte{}, fail: errors.New("disk full")}
-	require.NoError(t, e.Start(context.Background(), hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{storageID: store}}))
+	host := &reporting{hostWith: hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{storageID: store}}}
+	require.NoError(t, e.Start(context.Background(), host))
 	require.Eventually(t, func() bool {
 		m, err := tel.GetMetric("otelcol_extension_timeline_save_failures")
 		return err == nil && m.Data.(metricdata.Sum[int64]).DataPoints[0].Value > 1
 	}, 10*time.Second, time.Millisecond)
 	require.NoError(t, e.Shutdown(context.Background()))
 	require.NoError(t, tel.Shutdown(context.Background()))
+	require.NotNil(t, host.last, "health shows it")
+	require.ErrorContains(t, host.last.Err(), "write storage: disk full")
 }
 
 func get(t *testing.T, h http.Handler, method, path string) (*http.Response, string) {

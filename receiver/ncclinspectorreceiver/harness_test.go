@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
@@ -36,7 +37,25 @@ import (
 const patience = 30 * time.Second
 
 // host has a storage extension, where disk is not nil.
-type host struct{ disk *disk }
+type host struct {
+	disk     *disk
+	statuses *statuses
+}
+
+// statuses are what a receiver reports of itself; nil keeps none.
+type statuses struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (h host) Report(e *componentstatus.Event) {
+	if h.statuses == nil {
+		return
+	}
+	h.statuses.mu.Lock()
+	defer h.statuses.mu.Unlock()
+	h.statuses.all = append(h.statuses.all, fmt.Sprint(e.Err()))
+}
 
 var storageID = component.MustNewID("file_storage")
 

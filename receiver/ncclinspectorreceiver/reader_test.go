@@ -287,7 +287,7 @@ func TestAFileThatShrinksIsBegunAnew(t *testing.T) {
 func TestARestartWithACopy(t *testing.T) {
 	d := &disk{}
 	l := newLog(t, logPath(t))
-	b := start(t, withStorage(config(l.path+"*")), host{d})
+	b := start(t, withStorage(config(l.path+"*")), host{disk: d})
 	l.write(lines(0, 0, 4))
 	b.await(4)
 	b.stop()
@@ -295,7 +295,7 @@ func TestARestartWithACopy(t *testing.T) {
 	copied, err := os.ReadFile(l.path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(l.path+".1", copied, 0o600))
-	b = start(t, withStorage(config(l.path+"*")), host{d})
+	b = start(t, withStorage(config(l.path+"*")), host{disk: d})
 	l.write(lines(0, 6, 8))
 	b.await(4)
 	b.stop()
@@ -306,12 +306,12 @@ func TestARestartWithACopy(t *testing.T) {
 func TestARestartAfterAFileShrank(t *testing.T) {
 	d := &disk{}
 	l := newLog(t, logPath(t))
-	b := start(t, withStorage(config(l.path)), host{d})
+	b := start(t, withStorage(config(l.path)), host{disk: d})
 	l.write(lines(0, 0, 4))
 	b.await(4)
 	b.stop()
 	require.NoError(t, os.Truncate(l.path, int64(len(lines(0, 0, 2)))))
-	b = start(t, withStorage(config(l.path)), host{d})
+	b = start(t, withStorage(config(l.path)), host{disk: d})
 	b.await(2)
 	b.stop()
 	b.once(0, 2)
@@ -467,7 +467,7 @@ func TestARestartReadsOn(t *testing.T) {
 	var all []model.Op
 	seq := int64(0)
 	for round := range 5 {
-		b := start(t, cfg(), host{d})
+		b := start(t, cfg(), host{disk: d})
 		l.write(lines(0, seq, seq+7))
 		seq += 7
 		half := line(0, seq)[:40+round]
@@ -482,7 +482,7 @@ func TestARestartReadsOn(t *testing.T) {
 	}
 	c := cfg()
 	c.Mode = modeOnce
-	b := start(t, c, host{d})
+	b := start(t, c, host{disk: d})
 	<-b.rd.finished // stopped before, it leaves the open steps to the next run
 	b.stop()
 	all = append(all, b.ops()...)
@@ -504,14 +504,14 @@ func TestARestartReadsOn(t *testing.T) {
 func TestARestartAfterARename(t *testing.T) {
 	d := &disk{}
 	l := newLog(t, logPath(t))
-	b := start(t, withStorage(config(l.path+"*")), host{d})
+	b := start(t, withStorage(config(l.path+"*")), host{disk: d})
 	l.write(lines(0, 0, 4))
 	b.await(4)
 	b.stop()
 	require.NoError(t, os.Rename(l.path, l.path+".1"))
 	l.write(lines(0, 4, 6))
 	newLog(t, l.path).write(lines(0, 6, 9))
-	b = start(t, withStorage(config(l.path+"*")), host{d})
+	b = start(t, withStorage(config(l.path+"*")), host{disk: d})
 	b.await(5)
 	b.stop()
 	b.once(4, 9)
@@ -521,9 +521,11 @@ func TestAStorageThatFailsIsToldOf(t *testing.T) {
 	d := &disk{fail: true}
 	l := newLog(t, logPath(t))
 	l.write(lines(0, 0, 4))
-	b := start(t, withStorage(config(l.path)), host{d})
+	said := &statuses{}
+	b := start(t, withStorage(config(l.path)), host{disk: d, statuses: said})
 	b.await(4)
 	b.stop()
+	assert.Contains(t, strings.Join(said.all, "\n"), "write storage: the disk is full")
 	assert.Positive(t, b.counter("storage_errors"))
 	b.once(0, 4)
 }
@@ -616,11 +618,11 @@ func TestRefusedAtTheEnd(t *testing.T) {
 			path := logPath(t)
 			require.NoError(t, os.WriteFile(path, []byte(lines(0, 0, 4)), 0o600))
 			b := build(t, withStorage(config(path)), consumertest.NewErr(refusal))
-			b.begin(host{d})
+			b.begin(host{disk: d})
 			b.await(4)
 			b.stop()
 			assert.Zero(t, b.counter("operations_dropped"))
-			b = start(t, withStorage(config(path)), host{d})
+			b = start(t, withStorage(config(path)), host{disk: d})
 			b.await(4)
 			b.stop()
 			b.once(0, 4)

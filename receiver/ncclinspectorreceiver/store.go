@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/health"
 	"github.com/lockstep-otel/lockstep/internal/component/hub"
 )
 
@@ -168,7 +169,12 @@ func (rd *reader) keep() {
 	if rd.store == nil {
 		return
 	}
-	if err := rd.store.keep(rd.ctx, rd.files); err != nil && rd.ctx.Err() == nil {
+	err := rd.store.keep(rd.ctx, rd.files)
+	if rd.ctx.Err() != nil {
+		return
+	}
+	rd.health.Set("storage", health.ExplainWrite(err))
+	if err != nil {
 		rd.storageFailed(err)
 	}
 }

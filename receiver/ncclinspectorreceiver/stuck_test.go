@@ -58,7 +58,7 @@ func TestShutdown_InACopyOfACutLog_NextRunReadsOn(t *testing.T) {
 		return cfg
 	}
 	b := build(t, cfg(startBeginning), next)
-	b.begin(host{d})
+	b.begin(host{disk: d})
 	l.write(lines(0, first, first+read))
 	b.await(read)
 	require.NoError(t, os.WriteFile(path+".old.log", []byte(lines(0, first, last)), 0o600))
@@ -68,7 +68,7 @@ func TestShutdown_InACopyOfACutLog_NextRunReadsOn(t *testing.T) {
 	b.stop()
 	delivered := sink.SpanCount()
 	require.Less(t, delivered, last-first, "the rest is longer than what is read at once")
-	b = start(t, cfg(startEnd), host{d})
+	b = start(t, cfg(startEnd), host{disk: d})
 	want := last - first - delivered + read
 	require.Eventually(t, func() bool { return b.spans.SpanCount() >= want }, patience, time.Millisecond)
 	b.stop()
@@ -84,11 +84,11 @@ func TestShutdown_NextComponentNeverReturns_NextRunReadsAgain(t *testing.T) {
 	path := logPath(t)
 	require.NoError(t, os.WriteFile(path, []byte(lines(0, 0, 4)), 0o600))
 	b := build(t, withStorage(config(path)), stuck)
-	b.begin(host{d})
+	b.begin(host{disk: d})
 	<-stuck.Entered
 	require.Error(t, delivertest.Shutdown(t, b.faces[0].Shutdown))
 	assert.Zero(t, b.counter("operations_dropped"))
-	b = start(t, withStorage(config(path)), host{d})
+	b = start(t, withStorage(config(path)), host{disk: d})
 	b.await(4)
 	b.stop()
 	b.once(0, 4)

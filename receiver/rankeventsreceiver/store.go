@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
+	"github.com/lockstep-otel/lockstep/internal/component/health"
 	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/rankevents"
 	"github.com/lockstep-otel/lockstep/internal/ring"
@@ -183,6 +184,7 @@ func (rd *reader) save(of ...*tracked) {
 // wrote counts and logs a writing that failed. What was read is counted all the same: without a
 // storage that works, rings are still read.
 func (rd *reader) wrote(err error, saved []*tracked) {
+	rd.health.Set("storage", health.ExplainWrite(err))
 	if err == nil {
 		rd.store.failing = false
 		return

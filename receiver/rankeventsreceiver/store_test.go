@@ -297,6 +297,8 @@ func TestStorage_Fails_IsCountedAndReadingGoesOn(t *testing.T) {
 	f := newRingFile(t, dir, 3, 64, 5)
 	threeSteps(f, 0)
 	l := begin(t, withStorage(dir), d)
+	h := &statusHost{}
+	l.rd.health.Start(h)
 	l.poll()
 	l.save()
 	l.poll()
@@ -304,12 +306,15 @@ func TestStorage_Fails_IsCountedAndReadingGoesOn(t *testing.T) {
 	assert.Equal(t, int64(8), l.counter(t, "records_read"))
 	assert.Equal(t, int64(3), l.counter(t, "storage_errors"), "once to read, twice to write")
 	assert.Equal(t, 1, l.said("cannot be kept"))
+	require.NotNil(t, h.event)
+	require.ErrorContains(t, h.event.Err(), "write positions: ")
 	d.mu.Lock()
 	d.fail = false
 	d.mu.Unlock()
 	l.save()
 	l.poll()
 	assert.Contains(t, d.data, "ring/7-7-0000000a.ring")
+	assert.NoError(t, h.event.Err())
 }
 
 func TestStorage_IsNotThere_StartFails(t *testing.T) {

@@ -31,7 +31,7 @@ func (s *Status) Start(host component.Host) {
 	s.host = host
 }
 
-// LogTo names a log for a warning about each path that can no longer be read: one when it begins. Without
+// LogTo names a log for a warning about each path that can no longer be used: one when it begins. Without
 // it, the component writes its own.
 func (s *Status) LogTo(log *zap.Logger) {
 	s.mu.Lock()
@@ -82,7 +82,7 @@ func (s *Status) warn(all []error) {
 	for _, err := range all {
 		is[err.Error()] = true
 		if !s.logged[err.Error()] {
-			s.log.Warn("A path of the configuration cannot be read", zap.Error(err))
+			s.log.Warn("A path of the configuration cannot be used", zap.Error(err))
 		}
 	}
 	s.logged = is

@@ -15,6 +15,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/lockstep-otel/lockstep/internal/component/health"
 )
 
 // State is what an engine knows that must survive a restart.
@@ -31,7 +33,8 @@ type States struct {
 	client storage.Client
 	lock   sync.Locker
 	failed func(error)
-	held   func() bool // nothing but single states is kept; nil: never
+	status health.Status // shows which state cannot be written, and why
+	held   func() bool   // nothing but single states is kept; nil: never
 
 	using  chan struct{} // holds a value while the storage, or what follows, is used
 	values []*keptState
@@ -67,6 +70,7 @@ func OpenStates(ctx context.Context, host component.Host, at Storage, lock sync.
 		return nil, err
 	}
 	s := &States{client: client, lock: lock, failed: failed, using: make(chan struct{}, 1)}
+	s.status.Start(host)
 	now := time.Now()
 	for _, key := range slices.Sorted(maps.Keys(states)) {
 		k := &keptState{Value: Value{client, key}, of: states[key]}
@@ -186,9 +190,11 @@ func (s *States) saveValue(ctx context.Context, k *keptState, held func() bool) 
 	}
 	if data != nil {
 		if bytes.Equal(data, k.saved) {
+			s.status.Set(k.key, nil)
 			return // also where it is a part: that was reported
 		}
 		saved := k.Value.Save(ctx, data)
+		s.wrote(k.key, saved)
 		if saved == nil {
 			k.saved = data
 		}
@@ -197,6 +203,14 @@ func (s *States) saveValue(ctx context.Context, k *keptState, held func() bool) 
 	if err != nil {
 		s.failed(fmt.Errorf("save %q: %w", k.key, err))
 	}
+}
+
+// wrote reports whether a state could be written, until it is: the collector goes on, and its health shows the cause.
+func (s *States) wrote(key string, err error) {
+	if err != nil {
+		err = fmt.Errorf("save %q: %w", key, health.ExplainWrite(err))
+	}
+	s.status.Set(key, err)
 }
 
 // saveShare is the part of all time that SaveSoon may take.

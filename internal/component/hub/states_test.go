@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
@@ -182,4 +186,35 @@ func TestSaveSoon_StorageIsStuck_ReturnsInTime(t *testing.T) {
 		time.Sleep(100 * time.Hour) // a save that is due takes a twentieth of the time
 		require.NoError(t, w.states.Close(t.Context()))
 	})
+}
+
+// watching is a host that notes the last status.
+type watching struct {
+	host
+
+	last *componentstatus.Event
+}
+
+func (w *watching) Report(e *componentstatus.Event) { w.last = e }
+
+// A state that cannot be written shows in the health of the component until it can.
+func TestSave_StorageIsFull_ShowsUntilItIsNot(t *testing.T) {
+	m := &memory{data: map[string][]byte{}}
+	h := &watching{host: host{componenttest.NewNopHost(), map[component.ID]component.Component{id: m}}}
+	var mu sync.Mutex
+	c := &counter{}
+	failed := 0
+	s, err := OpenStates(t.Context(), h, Storage{Extension: &id}, &mu, map[string]State{"counter": c}, func(error) { failed++ })
+	require.NoError(t, err)
+	dir := t.TempDir()
+	c.n, m.fail = 1, &fs.PathError{Op: "write", Path: filepath.Join(dir, "connector_toy_"), Err: syscall.ENOSPC}
+	s.Save(t.Context())
+	require.NotNil(t, h.last)
+	assert.Equal(t, componentstatus.StatusRecoverableError, h.last.Status())
+	require.ErrorContains(t, h.last.Err(), `save "counter": write storage: write `+dir+`/connector_toy_: no space left on device: the disk of `+dir+" has ")
+	assert.Equal(t, 1, failed)
+	m.fail = nil
+	s.Save(t.Context())
+	assert.Equal(t, componentstatus.StatusOK, h.last.Status())
+	require.NoError(t, s.Close(t.Context()))
 }

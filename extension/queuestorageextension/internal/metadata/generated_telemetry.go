@@ -26,6 +26,7 @@ type TelemetryBuilder struct {
 	meter                             metric.Meter
 	mu                                sync.Mutex
 	registrations                     []metric.Registration
+	ExtensionQueueStorageFilesDamaged metric.Int64Counter
 	ExtensionQueueStorageRequestsLost metric.Int64Counter
 }
 
@@ -58,6 +59,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExtensionQueueStorageFilesDamaged, err = builder.meter.Int64Counter(
+		"otelcol_extension_queue_storage_files_damaged",
+		metric.WithDescription("Files of the storage that were damaged at the start, and were set aside with all that they held. [Alpha]"),
+		metric.WithUnit("{file}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExtensionQueueStorageRequestsLost, err = builder.meter.Int64Counter(
 		"otelcol_extension_queue_storage_requests_lost",
 		metric.WithDescription("Requests of a queue that a process before left and that cannot be queued again, as where the queue's own record is damaged. [Alpha]"),
