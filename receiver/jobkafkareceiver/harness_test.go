@@ -61,11 +61,16 @@ func (w *writer) write(topic string, partition int32, value []byte, headers ...k
 // step writes one step of one rank as a record.
 func (w *writer) step(partition int32, job string, rank, step int64) {
 	w.t.Helper()
+	w.write(defaultTraceTopic, partition, stepRecord(w.t, job, rank, step))
+}
+
+func stepRecord(t *testing.T, job string, rank, step int64) []byte {
+	t.Helper()
 	r := model.Rank{JobID: job, Incarnation: "inc", Rank: rank}
-	w.write(defaultTraceTopic, partition, marshal(w.t, otelmap.OpsToTraces(&r, []model.Op{
+	return marshal(t, otelmap.OpsToTraces(&r, []model.Op{
 		{Kind: model.KindCompute, Name: "gemm", Step: model.Some(step), Start: step, End: step + 1},
 		{Kind: model.KindStep, Name: "step", Step: model.Some(step), Start: step, End: step + 1},
-	})))
+	}))
 }
 
 func marshal(t *testing.T, td ptrace.Traces) []byte {

@@ -4,7 +4,6 @@ package jobkafkareceiver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -50,6 +49,10 @@ type member struct {
 	dialer *kafka.Dialer
 	meters kafka.Meters
 	owned  owned
+
+	// What follows belongs to run.
+	read map[string]topic // topics that were read, by name
+	anew map[string]bool  // those that were created anew, until they are read from their beginning
 }
 
 func newMember(cfg *Config, set receiver.Settings) (*member, error) {
@@ -61,7 +64,7 @@ func newMember(cfg *Config, set receiver.Settings) (*member, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it is
 	}
-	m := &member{name: strconv.FormatUint(rand.Uint64(), 36), cfg: cfg, log: set.Logger, meter: meter, receiver: r, dialer: kafka.NewDialer(cfg.DialTimeout)}
+	m := &member{name: strconv.FormatUint(rand.Uint64(), 36), cfg: cfg, log: set.Logger, meter: meter, receiver: r, dialer: kafka.NewDialer(cfg.DialTimeout), read: map[string]topic{}, anew: map[string]bool{}}
 	return m, m.observe()
 }
 
@@ -167,12 +170,13 @@ func (m *member) join(ctx context.Context) error {
 		return fmt.Errorf("prepare a client of the brokers %v: %w", m.cfg.Brokers, err)
 	}
 	defer func() { _ = client.Close() }()
-	partitions, err := m.checkTopics(client)
+	found, err := m.checkTopics(client)
 	if err != nil {
 		return err
 	}
+	m.notice(found)
 	// A member of a name that joins a group again changes nothing, unless what it says of itself has changed.
-	s.Consumer.Group.Member.UserData = []byte(fmt.Sprint(partitions))
+	s.Consumer.Group.Member.UserData = []byte(fmt.Sprint(found))
 	group, err := sarama.NewConsumerGroupFromClient(m.cfg.GroupID, client)
 	if err != nil {
 		return fmt.Errorf("join group %q: %w", m.cfg.GroupID, kafka.Explain(err))
@@ -183,7 +187,7 @@ func (m *member) join(ctx context.Context) error {
 	defer func() { _ = group.Close() }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	reports.Go(func() { m.watch(ctx, cancel, client, partitions) })
+	reports.Go(func() { m.watch(ctx, cancel, client, found) })
 	for ctx.Err() == nil {
 		if err := group.Consume(ctx, m.topics, &session{member: m, client: client}); err != nil {
 			return fmt.Errorf("read as a member of group %q: %w", m.cfg.GroupID, kafka.Explain(err))
@@ -207,46 +211,6 @@ func (m *member) report(errs <-chan error) {
 		}
 		silent++
 	}
-}
-
-// watch ends a membership when a topic has other partitions than it began with, so that they are shared anew. The
-// client leaves that to the leader of the group, which is none where members keep their names over restarts.
-func (m *member) watch(ctx context.Context, end func(), client sarama.Client, began map[string]int) {
-	for deliver.Sleep(ctx, m.cfg.Metadata.RefreshInterval) {
-		for topic, n := range began {
-			all, err := client.Partitions(topic)
-			if err == nil && len(all) != n {
-				m.log.Info("A topic has another number of partitions: they are shared anew.", zap.String("topic", topic), zap.Int("before", n), zap.Int("now", len(all)))
-				end()
-				return
-			}
-		}
-	}
-}
-
-// checkTopics returns how many partitions each topic has, and warns where a job's spans and log records may go to
-// two collectors.
-func (m *member) checkTopics(client sarama.Client) (partitions map[string]int, err error) {
-	partitions = map[string]int{}
-	for _, topic := range m.topics {
-		err := client.RefreshMetadata(topic)
-		if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
-			return nil, fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("connect to the brokers %v: %w", m.cfg.Brokers, kafka.ExplainConnect(err))
-		}
-		all, err := client.Partitions(topic)
-		if err != nil {
-			return nil, fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
-		}
-		partitions[topic] = len(all)
-	}
-	if t, l := partitions[m.cfg.Traces.Topic], partitions[m.cfg.Logs.Topic]; t != l && t != 0 && l != 0 {
-		m.log.Warn("The topics have different numbers of partitions: spans and log records of a job may go to two collectors. Create them alike.",
-			zap.Int(m.cfg.Traces.Topic, t), zap.Int(m.cfg.Logs.Topic, l))
-	}
-	return partitions, nil
 }
 
 const (

@@ -80,6 +80,19 @@ func (o *owned) take(k key, at commit, cfg *Config) {
 	}
 }
 
+// dropTopics drops the partitions of some topics.
+func (o *owned) dropTopics(names map[string]bool) (lost []*partition) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for k, p := range o.all {
+		if names[k.topic] {
+			lost = append(lost, p)
+			delete(o.all, k)
+		}
+	}
+	return lost
+}
+
 func (o *owned) drop(k key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

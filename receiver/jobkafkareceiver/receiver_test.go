@@ -315,3 +315,38 @@ func TestReceiver_JobsOfLogRecordsAlone_AreForgotten(t *testing.T) {
 		return len(first.forgotten) == 1
 	})
 }
+
+// A topic that is created anew and has as many records at once as were read before is read whole: its numbers mean
+// other records.
+func TestReceiver_TopicIsCreatedAnewAndLonger_IsReadWhole(t *testing.T) {
+	t.Parallel()
+	for _, partitions := range []int32{1, 2} { // of the new topic
+		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
+			t.Parallel()
+			c := brokers(t, 2)
+			w := newWriter(t, c)
+			const before, after = 10, 30
+			for s := range int64(before) {
+				w.step(0, "j", 0, s)
+			}
+			cfg := configFor(c)
+			cfg.Metadata.RefreshInterval = time.Second
+			r := start(t, cfg, &analysis{})
+			eventually(t, "all steps", func() bool { return whole(r.stepsOf("j"), 0, before-1, 1) })
+			eventually(t, "the offset is committed", func() bool { at, _ := committed(t, w, 0); return at > 0 })
+			require.NoError(t, c.DeleteTopic(defaultTraceTopic))
+			require.NoError(t, c.CreateTopic(defaultTraceTopic, partitions, nil))
+			w = newWriter(t, c)
+			var records []*kgo.Record
+			for s := range int64(after) {
+				records = append(records, &kgo.Record{Topic: defaultTraceTopic, Value: stepRecord(t, "j", 0, 100+s)})
+			}
+			require.NoError(t, w.cl.ProduceSync(t.Context(), records...).FirstErr())
+			eventually(t, "all steps of the new topic", func() bool { return whole(r.stepsOf("j"), 100, 100+after-1, 1) })
+			assert.Zero(t, r.counted("records_skipped", ""))
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			assert.Contains(t, r.forgotten, "j")
+		})
+	}
+}

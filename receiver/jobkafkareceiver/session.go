@@ -30,6 +30,9 @@ func (s *session) Setup(of sarama.ConsumerGroupSession) error {
 	if err != nil {
 		return err
 	}
+	if err := s.beginAnew(of, committed); err != nil {
+		return err
+	}
 	if lost := s.owned.keepOnly(committed, s.name); len(lost) > 0 {
 		s.forget(lost)
 	}
@@ -43,6 +46,7 @@ func (s *session) Setup(of sarama.ConsumerGroupSession) error {
 		s.jobs.Resume(of.Context())
 	}
 	s.set = true
+	clear(s.anew)
 	s.status.Set("group", nil)
 	return nil
 }
@@ -53,14 +57,20 @@ func (s *session) skipDeleted(of sarama.ConsumerGroupSession, k key, at commit) 
 	if at.offset < 0 {
 		return nil
 	}
-	oldest, err := s.client.GetOffset(k.topic, k.partition, sarama.OffsetOldest)
-	if err != nil {
-		return fmt.Errorf("ask for the first record of %s/%d: %w", k.topic, k.partition, kafka.Explain(err))
-	}
-	if at.offset < oldest {
+	oldest, err := s.oldest(k)
+	if err == nil && at.offset < oldest {
 		of.MarkOffset(k.topic, k.partition, oldest, "")
 	}
-	return nil
+	return err
+}
+
+// oldest returns the number of the first record of a partition.
+func (s *session) oldest(k key) (int64, error) {
+	oldest, err := s.client.GetOffset(k.topic, k.partition, sarama.OffsetOldest)
+	if err != nil {
+		return 0, fmt.Errorf("ask for the first record of %s/%d: %w", k.topic, k.partition, kafka.Explain(err))
+	}
+	return oldest, nil
 }
 
 // committed returns the offset that the group has committed for each of some partitions, with its marks.
