@@ -62,6 +62,10 @@ func receivers(t *testing.T) []subject {
 		{name: "fleet_version", signal: "logs", dropped: "receiver_fleet_version_facts_dropped", emitted: "receiver_fleet_version_facts_emitted", open: node},
 		{name: "nccl_ras", signal: "logs", dropped: states + "dropped", emitted: states + "emitted", open: answers("logs")},
 		{name: "nccl_ras", signal: "metrics", rule: series, open: answers("metrics")},
+		{name: "job_kafka", signal: "traces", dropped: "receiver_job_kafka_items_dropped", open: topics("traces", true)},
+		{name: "job_kafka", signal: "logs", dropped: "receiver_job_kafka_items_dropped", open: topics("logs", true)},
+		{name: "job_kafka, nothing held", signal: "traces", keeps: true, dropped: "receiver_job_kafka_items_dropped", open: topics("traces", false)},
+		{name: "job_kafka, nothing held", signal: "logs", keeps: true, dropped: "receiver_job_kafka_items_dropped", open: topics("logs", false)},
 		{name: "owd_probe", signal: "logs", rule: lost, dropped: "receiver_owd_probe_edges_lost", emitted: "receiver_owd_probe_edges_emitted", open: mesh("logs")},
 		{name: "owd_probe", signal: "metrics", rule: series, open: mesh("metrics")},
 	}
