@@ -120,6 +120,11 @@ func TestKafka_OneBroker(t *testing.T) {
 		"PartitionsAreAdded_NothingIsLost":           testPartitionsAreAdded,
 		"Gateways_FindingsAreEqualByID":              testGateways,
 		"MembersChange_NoStepIsConcludedTwice":       testMembersChange,
+		"PoisonedRecords_CountedAndPassed":           testPoisonedRecords,
+		"TopicsCreatedAnew_NamedAndReadOn":           testTopicsCreatedAnew,
+		"DiskFull_NamedAndNothingIsLost":             testDiskFull,
+		"QueueDamaged_SetAsideAndNamed":              testQueueDamaged,
+		"ConcluderDiskFull_NamedAndReadsOn":          testConcluderDiskFull,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,7 +165,10 @@ exporters: {partitioned_kafka: {producer: {compression: none}, sending_queue: {b
 }
 
 // spansWithText returns a request of numbered spans of one trace, each with a text.
-func spansWithText(n, text int) []byte {
+func spansWithText(n, text int) []byte { return spansWithNumbers(0, n, text) }
+
+// spansWithNumbers returns such a request whose spans have the numbers from one on.
+func spansWithNumbers(first, n, text int) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"resourceSpans":[{"scopeSpans":[{"spans":[`)
 	for i := range n {
@@ -168,46 +176,78 @@ func spansWithText(n, text int) []byte {
 			b.WriteByte(',')
 		}
 		fmt.Fprintf(&b, `{"traceId":"%032x","spanId":"%016x","name":"s","startTimeUnixNano":"1","endTimeUnixNano":"2","attributes":[{"key":"t","value":{"stringValue":%q}}]}`,
-			i/50+1, i+1, strings.Repeat("x", text))
+			(first+i)/50+1, first+i+1, strings.Repeat("x", text))
 	}
 	b.WriteString(`]}]}]}`)
 	return b.Bytes()
 }
 
-// While the broker is away the agent's memory stays flat, and its queue on disk below its limit. All is delivered
-// afterwards. LOCKSTEP_OUTAGE sets for how many seconds, 300 in the full tier.
+// While the broker is away the agent's memory stays flat, and its queue on disk below its limit. What finds no room is
+// refused and counted, and all else is delivered afterwards. Collectors that start meanwhile name the brokers in their
+// health, and read once the broker is back. LOCKSTEP_OUTAGE sets for how many seconds it is away, 300 in the full tier,
+// LOCKSTEP_RATE how many spans a second there are.
 func TestKafka_BrokerGone_QueueHoldsAndMemoryIsFlat(t *testing.T) {
 	t.Parallel()
 	outage := time.Duration(environmentNumber(t, "LOCKSTEP_OUTAGE", tier.N(t, 10, 300))) * time.Second
+	rate := environmentNumber(t, "LOCKSTEP_RATE", loadRate)
 	k := startKafka(t, false, nil)
-	k.topic(t, operationsTopic, 8, nil)
-	k.topic(t, eventsTopic, 2, nil)
+	k.topics(t, 8)
 	agent := newKafkaAgent(t, k.plain)
 	agent.start(t)
 	agent.ready(t)
-	load := startLoad(t, agent.url)
+	load := startLoadAt(t, agent.url, rate)
 	eventually(t, readyLimit, func() error { return atLeast(len(spansIn(t, k, operationsTopic)), 100) }, agent.process, k.process)
 	k.kill(t)
-	var early, late, disk int64
-	for began := time.Now(); time.Since(began) < outage; time.Sleep(250 * time.Millisecond) {
-		rss := residentBytes(t, agent.cmd.Process.Pid)
+	began := time.Now()
+	late := startWithoutBroker(t, k)
+	var early, last, resident, disk, queued int64
+	for ; time.Since(began) < outage; time.Sleep(250 * time.Millisecond) {
+		own := ownBytes(t, agent.cmd.Process.Pid)
 		if time.Since(began) < outage/2 {
-			early = max(early, rss)
+			early = max(early, own)
 		} else {
-			late = max(late, rss)
+			last = max(last, own)
 		}
-		disk = max(disk, bytesBelow(t, agent.state))
+		resident = max(resident, residentBytes(t, agent.cmd.Process.Pid))
+		disk, queued = max(disk, bytesBelow(t, agent.state)), max(queued, agent.meter.total("otelcol_exporter_queue_size"))
 	}
 	k.start(t)
 	k.ready(t)
+	for _, c := range late {
+		c.ready(t)
+		eventually(t, readyLimit, func() error { return atLeast(int(c.meter.total("otelcol_receiver_job_kafka_records")), 1) }, c.process)
+		assert.Zero(t, c.end(t))
+	}
 	load.stop()
 	twice := drained(t, k, operationsTopic, load, agent.process, k.process)
-	t.Logf("outage %v: %d spans produced, all delivered, %d twice; RSS %d MB in the first half, %d MB in the second; queue on disk %d MB",
-		outage, load.acknowledged(), twice, early>>20, late>>20, disk>>20)
-	assert.LessOrEqual(t, float64(late), 1.1*float64(early)+16<<20, "memory grows")
+	agent.meter.read()
+	refused := load.refused.Load()
+	t.Logf("outage %v at %d spans/s: %d spans acknowledged, all delivered, %d twice; %d refused; memory %d MB in the first half, %d MB in the second, RSS with pages of the queue's file %d MB; queue %d kB, on disk %d MB",
+		outage, rate, load.acknowledged(), twice, refused, early>>20, last>>20, resident>>20, queued>>10, disk>>20)
+	assert.LessOrEqual(t, float64(last), 1.1*float64(early)+16<<20, "memory grows")
+	assert.LessOrEqual(t, queued, int64(128<<20), "sending_queue::queue_size")
 	assert.LessOrEqual(t, disk, int64(512<<20), "file_storage::max_size")
-	assert.Zero(t, agent.meter.total("otelcol_exporter_enqueue_failed_spans"))
+	assert.Equal(t, refused, agent.meter.total("otelcol_receiver_refused_spans")+agent.meter.total("otelcol_receiver_failed_spans"), "what senders were told")
+	if rate == loadRate {
+		assert.Zero(t, refused)
+		assert.Zero(t, agent.meter.total("otelcol_exporter_enqueue_failed_spans"))
+	}
 	assert.Zero(t, agent.end(t))
+}
+
+// startWithoutBroker starts a gateway and a concluder while the broker is away. Both start, and name it in their health.
+func startWithoutBroker(t *testing.T, k *kafka) []*killable {
+	t.Helper()
+	w := &stageWorld{kafka: k, sink: newSpanSink(t)}
+	all := []*killable{w.newGateway(t), w.newConcluder(t, 0)}
+	for _, c := range all {
+		c.start(t)
+	}
+	for _, c := range all {
+		healthHas(t, c, k.plain)
+		assert.Contains(t, c.output.String(), "Kafka cannot be read, and is tried again.")
+	}
+	return all
 }
 
 func atLeast(got, want int) error {
@@ -225,6 +265,23 @@ func residentBytes(t *testing.T, pid int) int64 {
 	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
 	require.NoError(t, err)
 	return pages * int64(os.Getpagesize())
+}
+
+// ownBytes returns the memory that a process has without pages of files, which the kernel takes back. The queue's file
+// is mapped, so that its pages are resident.
+func ownBytes(t *testing.T, pid int) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			require.NoError(t, err)
+			return kib << 10
+		}
+	}
+	require.FailNow(t, "read memory", "got no RssAnon of process %d", pid)
+	return 0
 }
 
 func bytesBelow(t *testing.T, dir string) (n int64) {

@@ -30,12 +30,22 @@ const (
 // spanLoad sends spans at a constant rate, numbered from 0, and each request again until it is
 // acknowledged.
 type spanLoad struct {
-	url    string
-	acked  atomic.Int64
-	stopIt func()
+	url     string
+	acked   atomic.Int64
+	refused atomic.Int64 // spans, each time that they were
+	stopIt  func()
 }
 
+// loadRate is how many spans a second startLoad sends.
+const loadRate = int(loadSpans * time.Second / loadPeriod)
+
 func startLoad(t *testing.T, url string) *spanLoad {
+	t.Helper()
+	return startLoadAt(t, url, loadRate)
+}
+
+// startLoadAt starts a load of so many spans a second.
+func startLoadAt(t *testing.T, url string, rate int) *spanLoad {
 	t.Helper()
 	l := &spanLoad{url: url}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -53,7 +63,7 @@ func startLoad(t *testing.T, url string) *spanLoad {
 	stop := make(chan struct{})
 	senders.Go(func() {
 		defer close(requests)
-		ticker := time.NewTicker(loadPeriod)
+		ticker := time.NewTicker(loadSpans * time.Second / time.Duration(rate))
 		defer ticker.Stop()
 		for first := 0; ; first += loadSpans {
 			select {
@@ -81,6 +91,7 @@ func (l *spanLoad) send(ctx context.Context, client *http.Client, first int) {
 			l.acked.Add(loadSpans)
 			return
 		}
+		l.refused.Add(loadSpans)
 		time.Sleep(loadPeriod)
 	}
 }
