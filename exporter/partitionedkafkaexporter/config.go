@@ -93,7 +93,6 @@ const (
 	// Requests are joined to at least and divided at about so many bytes: each has a record for each partition,
 	// and records of some ten kilobytes compress well.
 	defaultBatchMinBytes, defaultBatchMaxBytes = 1_000_000, 4_000_000
-	maxTopicLength                             = 249 // Kafka's
 )
 
 // defaultRetry never gives up: the queue fills, and refuses what finds no room.
@@ -134,22 +133,13 @@ func (c *Config) Validate() error {
 
 func (c *TopicConfig) validate(signal string, by ...string) error {
 	var errs []error
-	if !validTopic(c.Topic) {
-		errs = append(errs, fmt.Errorf("check %s::topic: got %q; want 1 to %d of the characters a-z, A-Z, 0-9, '.', '_' and '-'", signal, c.Topic, maxTopicLength))
+	if !kafka.LegalName(c.Topic) {
+		errs = append(errs, fmt.Errorf("check %s::topic: got %q; want %s", signal, c.Topic, kafka.LegalNames))
 	}
 	if !slices.Contains(by, c.PartitionBy) {
 		errs = append(errs, fmt.Errorf("check %s::partition_by: got %q; want %s", signal, c.PartitionBy, strings.Join(by, ", ")))
 	}
 	return errors.Join(errs...)
-}
-
-// validTopic reports whether Kafka takes a name (org.apache.kafka.common.internals.Topic).
-func validTopic(name string) bool {
-	legal := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
-	}
-	return name != "" && name != "." && name != ".." && len(name) <= maxTopicLength &&
-		strings.IndexFunc(name, func(r rune) bool { return !legal(r) }) < 0
 }
 
 func (c *ProducerConfig) validate() error {

@@ -70,6 +70,24 @@ const (
 	DefaultRefreshInterval = time.Minute
 )
 
+// leastVersion knows zstd, names of members that outlast a restart, and the leader in commits.
+var leastVersion = sarama.V2_3_0_0
+
+const maxName = 249
+
+// LegalNames says what [LegalName] wants.
+const LegalNames = "1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'"
+
+// LegalName reports whether Kafka takes the name of a topic, or of a member of a group
+// (org.apache.kafka.common.internals.Topic).
+func LegalName(name string) bool {
+	legal := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
+	}
+	return name != "" && name != "." && name != ".." && len(name) <= maxName &&
+		strings.IndexFunc(name, func(r rune) bool { return !legal(r) }) < 0
+}
+
 var mechanisms = []string{sarama.SASLTypePlaintext, sarama.SASLTypeSCRAMSHA256, sarama.SASLTypeSCRAMSHA512}
 
 // NewClientConfig returns the defaults: one broker on this host, without TLS and password.
@@ -93,8 +111,10 @@ func (c *ClientConfig) Validate() error {
 			errs = append(errs, fmt.Errorf("check brokers: got %q; want host:port", b))
 		}
 	}
-	if _, err := sarama.ParseKafkaVersion(c.ProtocolVersion); err != nil {
+	if v, err := sarama.ParseKafkaVersion(c.ProtocolVersion); err != nil {
 		errs = append(errs, fmt.Errorf("check protocol_version: got %q; want a version of Kafka such as %s", c.ProtocolVersion, DefaultVersion))
+	} else if !v.IsAtLeast(leastVersion) {
+		errs = append(errs, fmt.Errorf("check protocol_version: got %s; want %s or later", v, leastVersion))
 	}
 	if c.DialTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("check dial_timeout: got %v; want more than 0s", c.DialTimeout))

@@ -3,6 +3,7 @@
 package kafka
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ func TestClientConfig_Validate_NamesEachField(t *testing.T) {
 		"check brokers: got none; want one host:port at least":                     func(c *ClientConfig) { c.Brokers = nil },
 		`check brokers: got "kafka"; want host:port`:                               func(c *ClientConfig) { c.Brokers = []string{"a:1", "kafka"} },
 		`check brokers: got "kafka:"; want host:port`:                              func(c *ClientConfig) { c.Brokers = []string{"kafka:"} },
+		`check protocol_version: got 2.2.0; want 2.3.0 or later`:                   func(c *ClientConfig) { c.ProtocolVersion = "2.2.0" },
 		`check protocol_version: got "new"; want a version of Kafka such as 2.8.0`: func(c *ClientConfig) { c.ProtocolVersion = "new" },
 		"check dial_timeout: got 0s; want more than 0s":                            func(c *ClientConfig) { c.DialTimeout = 0 },
 		"check metadata::refresh_interval: got 1ms; want 1s or more":               func(c *ClientConfig) { c.Metadata.RefreshInterval = time.Millisecond },
@@ -69,4 +71,13 @@ func TestSarama_EverySetting_ReachesTheClient(t *testing.T) {
 	c.TLS = configoptional.Some(bad)
 	_, err = c.Sarama(t.Context(), NewDialer(time.Second), &Meters{})
 	assert.ErrorContains(t, err, "/does/not/exist")
+}
+
+func TestLegalName_IsKafkas(t *testing.T) {
+	for name, legal := range map[string]bool{
+		"lockstep-jobs": true, "A.b_9": true, strings.Repeat("a", 249): true,
+		"": false, ".": false, "..": false, "a b": false, "a/b": false, "é": false, strings.Repeat("a", 250): false,
+	} {
+		assert.Equal(t, legal, LegalName(name), name)
+	}
 }

@@ -6,11 +6,12 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// Dialer makes the connections of a client, and ends them all at once: a client that waits for a broker which
-// does not answer returns then, so that a component can stop in time. It is safe for concurrent use.
+// Dialer makes the connections of a client, and ends those on which brokers do not answer, or all at once: a client
+// that waits for an answer returns then, so that a component can stop in time. It is safe for concurrent use.
 type Dialer struct {
 	timeout time.Duration
 	ctx     context.Context //nolint:containedctx // done once connections are no longer made
@@ -59,10 +60,45 @@ func (d *Dialer) End() {
 	}
 }
 
+// Ended reports whether no connections are made any more.
+func (d *Dialer) Ended() bool { return d.ctx.Err() != nil }
+
+// Break closes the connections on which no answer has come for so long after a request, and returns how many they are.
+func (d *Dialer) Break(limit time.Duration) (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c := range d.open {
+		if asked := c.asked.Load(); asked != nil && time.Since(*asked) > limit {
+			_ = c.Conn.Close()
+			n++
+		}
+	}
+	return n
+}
+
 // conn is a connection that its dialer knows until it is closed.
 type conn struct {
 	net.Conn
 	dialer *Dialer
+	// asked is when the first request after the last answer was written; nil: none was. Of several requests under way,
+	// the first answer stands for all, until the next request.
+	asked atomic.Pointer[time.Time]
+}
+
+// Write writes a request.
+func (c *conn) Write(b []byte) (int, error) {
+	now := time.Now()
+	c.asked.CompareAndSwap(nil, &now)
+	return c.Conn.Write(b) //nolint:wrapcheck // as of any connection
+}
+
+// Read reads of an answer.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.asked.Store(nil)
+	}
+	return n, err //nolint:wrapcheck // as of any connection
 }
 
 // Close closes the connection.

@@ -36,6 +36,47 @@ func TestDialer_End_WakesReadersAndRefusesDials(t *testing.T) {
 	assert.Error(t, err)
 }
 
+// Only connections on which an answer is overdue are closed.
+func TestDialer_Break_ClosesSilentConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	d := NewDialer(10 * time.Second)
+	defer d.End()
+	connect := func() (here, there net.Conn) {
+		here, err := d.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		there, err = l.Accept()
+		require.NoError(t, err)
+		return here, there
+	}
+	idle, one := connect()
+	answered, two := connect()
+	silent, three := connect()
+	for _, c := range []net.Conn{answered, silent} {
+		_, err := c.Write([]byte("?"))
+		require.NoError(t, err)
+	}
+	_, err = two.Write([]byte("!"))
+	require.NoError(t, err)
+	_, err = answered.Read(make([]byte, 1))
+	require.NoError(t, err)
+	assert.Zero(t, d.Break(time.Hour))
+	assert.Equal(t, 1, d.Break(0))
+	_, err = silent.Read(make([]byte, 1))
+	assert.ErrorIs(t, err, net.ErrClosed)
+	assert.Len(t, d.open, 3, "its owner closes it")
+	assert.Error(t, silent.Close())
+	assert.Len(t, d.open, 2)
+	for _, c := range []net.Conn{idle, answered} {
+		_, err := c.Write([]byte("?"))
+		assert.NoError(t, err)
+	}
+	for _, c := range []net.Conn{one, two, three} {
+		require.NoError(t, c.Close())
+	}
+}
+
 func TestMeters_Sent_IsTheSumOverLivesOfAClient(t *testing.T) {
 	var m Meters
 	assert.Zero(t, m.Sent())

@@ -41,7 +41,13 @@ func (c *ClientConfig) Sarama(ctx context.Context, dialer *Dialer, meters *Meter
 	s.Net.DialTimeout, s.Net.ReadTimeout, s.Net.WriteTimeout = c.DialTimeout, RequestTimeout, RequestTimeout
 	s.Net.Proxy.Enable, s.Net.Proxy.Dialer = true, dialer
 	s.Metadata.RefreshFrequency, s.Metadata.Full = c.Metadata.RefreshInterval, false
-	s.Metadata.Retry.Max, s.Metadata.Retry.Backoff = metadataTries, metadataBackoff
+	s.Metadata.Retry.Max = metadataTries
+	s.Metadata.Retry.BackoffFunc = func(int, int) time.Duration {
+		if dialer.Ended() {
+			return 0
+		}
+		return metadataBackoff
+	}
 	s.Metadata.AllowAutoTopicCreation = false
 	if t := c.TLS.Get(); t != nil {
 		s.Net.TLS.Enable = true
