@@ -3,6 +3,7 @@
 package offsets
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -35,11 +36,21 @@ type spans []span
 
 // Marks returns those of the steps that are held, by a process.
 func (t *Tracker) Marks(by string) Marks {
-	m := Marks{By: by, Next: t.next, held: map[string]spans{}}
+	if t.again() {
+		m := t.found
+		m.By = by
+		return m
+	}
+	steps := map[string][]int64{}
 	for key, j := range t.jobs {
 		if len(j.steps) > 0 {
-			m.held[key.hash()] = spansOf(slices.Sorted(maps.Keys(j.steps)))
+			steps[key.hash()] = slices.AppendSeq(steps[key.hash()], maps.Keys(j.steps))
 		}
+	}
+	m := Marks{By: by, Next: t.next, held: map[string]spans{}}
+	for job, all := range steps {
+		slices.Sort(all)
+		m.held[job] = spansOf(slices.Compact(all))
 	}
 	return m
 }
@@ -101,13 +112,20 @@ func (m *Marks) Text() (text string, left int) {
 	out := marksText{Version: markVersion, By: m.By, Next: m.Next, Held: map[string]string{}, Some: m.some}
 	const frame, entry = 120, 6 // of the text, and of one job's part: quotes, colon, comma
 	size := frame + len(m.By)
-	for _, job := range slices.Sorted(maps.Keys(m.held)) {
-		steps := m.held[job].text()
-		if size += len(job) + len(steps) + entry; size > MaxMarksBytes {
+	texts := map[string]string{}
+	for job, steps := range m.held {
+		texts[job] = steps.text()
+	}
+	shortFirst := func(a, b string) int { return cmp.Or(len(texts[a])-len(texts[b]), strings.Compare(a, b)) }
+	for _, job := range slices.SortedFunc(maps.Keys(m.held), shortFirst) { // so that most have room
+		steps := texts[job]
+		need := len(job) + len(steps) + entry
+		if size+need > MaxMarksBytes {
 			left++
 			out.Some = true
 			continue
 		}
+		size += need
 		out.Held[job] = steps
 	}
 	b, err := json.Marshal(out)

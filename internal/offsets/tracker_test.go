@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	config = Config{Steps: 3, Time: 10 * time.Second, Idle: time.Minute, MaxSteps: 100, MaxJobs: 4}
+	config = Config{Steps: 3, Time: 10 * time.Second, Idle: time.Minute, MaxSteps: 100, MaxJobs: 4, MaxAll: 1000}
 	start  = time.Unix(1_700_000_000, 0)
 	train  = Job{"train", "a"}
 )
@@ -34,7 +34,7 @@ func stepsOf(j Job, steps ...int64) (out []Step) {
 }
 
 func TestFloor_NothingHeld_IsTheNextRecord(t *testing.T) {
-	tr := New(config, 7)
+	tr := New(config, 7, Marks{})
 	assert.EqualValues(t, 7, tr.Floor(at(0)))
 	tr.Add(9, nil, false, at(0))
 	assert.EqualValues(t, 10, tr.Floor(at(0)))
@@ -43,7 +43,7 @@ func TestFloor_NothingHeld_IsTheNextRecord(t *testing.T) {
 
 // The last three steps are needed whatever their age, and older ones until ten seconds after their last record.
 func TestFloor_StepsAndTime_BothHold(t *testing.T) {
-	tr := New(config, 0)
+	tr := New(config, 0, Marks{})
 	for s := range int64(6) {
 		tr.Add(10*s, stepsOf(train, s), false, at(int(s)))
 	}
@@ -59,7 +59,7 @@ func TestFloor_StepsAndTime_BothHold(t *testing.T) {
 }
 
 func TestFloor_SeveralJobs_IsThatOfTheSlowest(t *testing.T) {
-	tr := New(config, 0)
+	tr := New(config, 0, Marks{})
 	other := Job{"train", "b"}
 	tr.Add(0, stepsOf(other, 5), false, at(0))
 	for s := range int64(20) {
@@ -67,14 +67,13 @@ func TestFloor_SeveralJobs_IsThatOfTheSlowest(t *testing.T) {
 	}
 	assert.EqualValues(t, 0, tr.Floor(at(30)))
 	tr.Saw("hung")
-	tr.Saw("")
 	assert.Equal(t, []string{"hung", "train"}, tr.Jobs())
 	assert.EqualValues(t, 18, tr.Floor(at(60)), "steps 17, 18 and 19")
 }
 
 // One absurd step number counts as one step: it neither releases the window nor keeps it.
 func TestFloor_AbsurdStep_CountsAsOne(t *testing.T) {
-	tr := New(config, 0)
+	tr := New(config, 0, Marks{})
 	for s, step := range []int64{1, 2, 1 << 62, 3, -1 << 62, 4} {
 		tr.Add(int64(s), stepsOf(train, step), false, at(s))
 	}
@@ -82,7 +81,7 @@ func TestFloor_AbsurdStep_CountsAsOne(t *testing.T) {
 }
 
 func TestFloor_RecordsWithoutSteps_AreHeldByTime(t *testing.T) {
-	tr := New(config, 0)
+	tr := New(config, 0, Marks{})
 	for s := range 30 {
 		tr.Add(int64(s), nil, true, at(s))
 	}
@@ -91,7 +90,7 @@ func TestFloor_RecordsWithoutSteps_AreHeldByTime(t *testing.T) {
 }
 
 func TestTracker_Limits_AreKeptAndCounted(t *testing.T) {
-	tr := New(config, 0)
+	tr := New(config, 0, Marks{})
 	for s := range int64(1000) {
 		tr.Add(s, stepsOf(train, s), false, at(0))
 	}
@@ -107,7 +106,7 @@ func TestTracker_Limits_AreKeptAndCounted(t *testing.T) {
 func TestFloor_RandomLogs_IsTheOldestNeededStep(t *testing.T) {
 	for seed := range uint64(tier.N(t, 50, 1000)) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		tr := New(config, 0)
+		tr := New(config, 0, Marks{})
 		type seen struct {
 			first int64
 			last  int
@@ -138,7 +137,7 @@ func TestFloor_RandomLogs_IsTheOldestNeededStep(t *testing.T) {
 }
 
 func TestMarks_Text_IsReadBack(t *testing.T) {
-	tr := New(config, 0)
+	tr := New(config, 0, Marks{})
 	tr.Add(0, stepsOf(train, 7, 5, 9, 8), false, at(0))
 	other := Job{"other", ""}
 	tr.Add(1, stepsOf(other, -3), false, at(0))
@@ -161,8 +160,8 @@ func TestMarks_Text_IsReadBack(t *testing.T) {
 // Where not all jobs have room, none is taken for concluded that may be held.
 func TestMarks_ManyJobs_LoseNothing(t *testing.T) {
 	cfg := config
-	cfg.MaxJobs = 1000
-	tr := New(cfg, 0)
+	cfg.MaxJobs, cfg.MaxAll = 1000, 2000
+	tr := New(cfg, 0, Marks{})
 	for i := range 1000 {
 		tr.Add(int64(i), stepsOf(Job{ID: strings.Repeat("x", 4000) + fmt.Sprint(i)}, 1, 3), false, at(0))
 	}
@@ -182,7 +181,7 @@ func TestMarks_ManyJobs_LoseNothing(t *testing.T) {
 }
 
 func TestMarks_ManyGaps_HoldWhatIsBetween(t *testing.T) {
-	tr := New(config, 0)
+	tr := New(config, 0, Marks{})
 	for s := range int64(50) {
 		tr.Add(s, stepsOf(train, 10*s), false, at(0))
 	}
@@ -198,80 +197,171 @@ func TestMarks_ManyGaps_HoldWhatIsBetween(t *testing.T) {
 	assert.True(t, read.Concluded(Step{train, 500}, 0))
 }
 
-// A process is killed at any moment, and the next begins at what was committed: each step that it is given, it is
-// given whole, and no step is lost that was not held for long enough to be concluded.
-func TestTracker_KilledAtAnyMoment_StepsAreWholeOrConcluded(t *testing.T) {
-	for seed := range uint64(tier.N(t, 100, 3000)) {
+// Processes are killed one after the other at any moment, and the next begins at what was committed, also in the midst
+// of what is read again: each step that the last one is given, it is given whole, unless the rest was read before.
+func TestTracker_KilledAtAnyMoments_StepsAreWholeOrConcluded(t *testing.T) {
+	for seed := range uint64(tier.N(t, 300, 9000)) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		jobs := []Job{train, {"other", ""}, {"ended", "x"}}
-		type record struct {
-			steps []Step
-			at    int
-		}
-		var log []record
-		now := 0
-		for offset := range 200 {
-			now += random.IntN(2)
-			r := record{at: now}
-			for range 1 + random.IntN(2) {
-				j := jobs[random.IntN(len(jobs))]
-				if j.ID == "ended" && offset > 60 {
+		log := randomLog(random)
+		var floor, read int64         // as committed
+		concluded := map[Step]int64{} // up to which offset
+		var text string
+		for range 1 + random.IntN(4) {
+			marks, err := ParseMarks(text)
+			require.NoError(t, err)
+			tr := New(config, floor, marks)
+			killed := floor + random.Int64N(int64(len(log))-floor)
+			for o := floor; o < killed; o++ {
+				tr.Add(o, notConcluded(marks, log[o].steps, o), false, at(log[o].at))
+				if random.IntN(20) > 0 {
 					continue
 				}
-				r.steps = append(r.steps, Step{j, max(0, int64(offset/10)-int64(random.IntN(3)))})
-			}
-			if random.IntN(50) == 0 {
-				r.steps = append(r.steps, Step{train, int64(offset/10) - 15}) // late
-			}
-			log = append(log, r)
-		}
-		killed := 1 + random.IntN(len(log)-1)
-		committed := random.IntN(killed) // the last commit was before
-		tr := New(config, 0)
-		var floor int64
-		var text string
-		for o, r := range log[:killed] {
-			tr.Add(int64(o), r.steps, false, at(r.at))
-			if o == committed {
-				floor = tr.Floor(at(r.at))
-				m := tr.Marks("first")
+				floor = tr.Floor(at(log[o].at))
+				m := tr.Marks("one")
 				text, _ = m.Text()
+				read = max(read, o+1)
+				for _, r := range log[:read] {
+					for _, s := range r.steps {
+						if !m.held[s.hash()].has(s.Step) {
+							concluded[s] = read
+						}
+					}
+				}
 			}
 		}
 		marks, err := ParseMarks(text)
 		require.NoError(t, err)
-		given := map[Step]int{}
-		for o := floor; o < int64(len(log)); o++ {
-			for _, s := range log[o].steps {
-				if !marks.Concluded(s, o) {
+		given, open := map[Step]int{}, map[Step]int{}
+		for o, r := range log {
+			for _, s := range r.steps {
+				if int64(o) >= concluded[s] {
+					open[s]++
+				}
+			}
+			if int64(o) >= floor {
+				for _, s := range notConcluded(marks, r.steps, int64(o)) {
 					given[s]++
 				}
 			}
 		}
-		want := map[Step]int{}
-		for _, r := range log {
-			for _, s := range r.steps {
-				want[s]++
+		for s, n := range open {
+			if concluded[s] == 0 {
+				require.Equal(t, n, given[s], "seed %d: step %v is given whole", seed, s)
+			} else { // what comes late of a concluded step, with what is read again beside it
+				require.GreaterOrEqual(t, given[s], n, "seed %d: step %v", seed, s)
 			}
 		}
-		for s, n := range want {
-			before := 0 // records of the step that were read before the commit
-			for _, r := range log[:committed+1] {
-				for _, x := range r.steps {
-					if x == s {
-						before++
-					}
-				}
-			}
-			switch {
-			case given[s] == n, before == 0:
-			case marks.held[s.hash()].has(s.Step):
-				require.Equal(t, n, given[s], "seed %d: step %v is held, and is given whole", seed, s)
-			default: // it was concluded: nothing that was read before is given again
-				require.LessOrEqual(t, given[s], n-before, "seed %d: step %v", seed, s)
-			}
+		for s := range given {
+			require.Positive(t, open[s], "seed %d: step %v was concluded, and nothing of it comes late", seed, s)
 		}
 	}
+}
+
+type logRecord struct {
+	steps []Step
+	at    int
+}
+
+// randomLog returns records of three jobs whose steps overlap, of which one ends, with some that come late.
+func randomLog(random *rand.Rand) (log []logRecord) {
+	jobs, now := []Job{train, {"other", ""}, {"ended", "x"}}, 0
+	for offset := range 200 {
+		now += random.IntN(2)
+		r := logRecord{at: now}
+		for range 1 + random.IntN(2) {
+			j := jobs[random.IntN(len(jobs))]
+			if j.ID == "ended" && offset > 60 {
+				continue
+			}
+			r.steps = append(r.steps, Step{j, max(0, int64(offset/10)-int64(random.IntN(3)))})
+		}
+		if random.IntN(50) == 0 {
+			r.steps = append(r.steps, Step{train, int64(offset/10) - 15}) // late
+		}
+		log = append(log, r)
+	}
+	return log
+}
+
+func notConcluded(m Marks, steps []Step, offset int64) (out []Step) {
+	for _, s := range steps {
+		if !m.Concluded(s, offset) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// While the analysis stood still, nothing that it has open becomes old.
+func TestFloor_AfterAPause_TimesBeginAnew(t *testing.T) {
+	cfg := config
+	cfg.Pause = 5 * time.Second
+	for name, pause := range map[string]func(*Tracker, time.Time){
+		"it is told":     (*Tracker).Touch,
+		"it finds out":   func(*Tracker, time.Time) {},
+		"a record comes": func(tr *Tracker, now time.Time) { tr.Add(10, nil, false, now) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := New(cfg, 0, Marks{})
+			for s := range int64(5) {
+				tr.Add(s, stepsOf(train, s), true, at(0))
+			}
+			assert.Zero(t, tr.Floor(at(1)))
+			pause(tr, at(1000))
+			assert.Zero(t, tr.Floor(at(1000)), "it was open for 1 s")
+			for second := 1001; second < 1010; second++ {
+				assert.Zero(t, tr.Floor(at(second)))
+			}
+			assert.EqualValues(t, 2, tr.Floor(at(1010)), "the last three steps are the window")
+		})
+	}
+}
+
+// The second record of a second is held as long as the first.
+func TestFloor_RecordsWithoutStepsInOneSecond_AreHeldFromTheLast(t *testing.T) {
+	tr := New(config, 0, Marks{})
+	tr.Add(0, nil, true, at(0))
+	tr.Add(1, nil, true, at(0).Add(900*time.Millisecond))
+	assert.EqualValues(t, 0, tr.Floor(at(10).Add(800*time.Millisecond)))
+	assert.EqualValues(t, 2, tr.Floor(at(11)))
+}
+
+// Of many steps, the job with most gives its oldest.
+func TestTracker_StepsOfAllJobs_AreBounded(t *testing.T) {
+	cfg := config
+	cfg.MaxAll = 50
+	tr := New(cfg, 0, Marks{})
+	other := Job{"other", ""}
+	for s := range int64(100) {
+		tr.Add(2*s, stepsOf(train, s), false, at(0))
+		if s < 10 {
+			tr.Add(2*s+1, stepsOf(other, s), false, at(0))
+		}
+	}
+	assert.Len(t, tr.jobs[train].steps, 40)
+	assert.Len(t, tr.jobs[other].steps, 10)
+	assert.EqualValues(t, 60, tr.Dropped())
+	tr.Floor(at(60))
+	assert.Zero(t, tr.held, "idle")
+}
+
+// One job with long numbers does not take the room of those after it.
+func TestMarks_OneLongJob_LeavesRoom(t *testing.T) {
+	cfg := config
+	cfg.MaxJobs = 1000
+	tr := New(cfg, 0, Marks{})
+	for j := range 150 {
+		tr.Add(int64(j), stepsOf(Job{fmt.Sprint(j), ""}, 1), false, at(0))
+	}
+	for k := range 12 {
+		for s := range int64(16) {
+			tr.Add(1000, stepsOf(Job{"long" + fmt.Sprint(k), ""}, s*1e17), false, at(0))
+		}
+	}
+	m := tr.Marks("x")
+	text, left := m.Text()
+	assert.Greater(t, len(text), MaxMarksBytes-300, "a long job needs 300 bytes")
+	assert.Less(t, left, 13, "the short ones have room")
 }
 
 func TestParseMarks_WhatOthersWrote_IsRefused(t *testing.T) {

@@ -53,10 +53,19 @@ func (k *PartitionKeys) Span(s ptrace.Span) []byte {
 // JobKey returns the job of a resource, by which it goes to a partition: its id, else the name of the service;
 // empty where the resource has neither. A long name is cut as ranks have it cut.
 func JobKey(res pcommon.Resource) string {
-	for _, name := range []string{semconv.JobID, semconv.ServiceName} {
-		if v, ok := res.Attributes().Get(name); ok && v.Type() == pcommon.ValueTypeStr && v.Str() != "" {
-			return cut.Bytes(v.Str(), cut.MaxName)
-		}
+	if id := JobID(res); id != "" {
+		return id
 	}
-	return ""
+	return nameOf(res, semconv.ServiceName)
+}
+
+// JobID returns the id of the job of a resource, as ranks and findings have it; empty where it has none.
+func JobID(res pcommon.Resource) string { return nameOf(res, semconv.JobID) }
+
+func nameOf(res pcommon.Resource, attribute string) string {
+	v, ok := res.Attributes().Get(attribute)
+	if !ok || v.Type() != pcommon.ValueTypeStr {
+		return ""
+	}
+	return cut.Bytes(v.Str(), cut.MaxName)
 }

@@ -81,6 +81,7 @@ const (
 	defaultHoldIdle    = 15 * time.Minute
 	maxStepsPerJob     = 1 << 14
 	maxJobsOfPartition = 1 << 10
+	maxStepsHeld       = 1 << 17 // of a partition: about 16 MB
 )
 
 var defaultRetry = configretry.BackOffConfig{
@@ -105,9 +106,11 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...)) //nolint:err113 // the value is the message
 		}
 	}
-	check(c.Traces.Topic != "" && c.Traces.Topic != c.Logs.Topic, "check traces::topic: got %q; want a name that differs from logs::topic", c.Traces.Topic)
-	check(c.Logs.Topic != "", "check logs::topic: got none; want one")
+	check(kafka.LegalName(c.Traces.Topic), "check traces::topic: got %q; want %s", c.Traces.Topic, kafka.LegalNames)
+	check(kafka.LegalName(c.Logs.Topic), "check logs::topic: got %q; want %s", c.Logs.Topic, kafka.LegalNames)
+	check(c.Traces.Topic != c.Logs.Topic, "check traces::topic: got %q for logs as well; want two topics", c.Traces.Topic)
 	check(c.GroupID != "", "check group_id: got none; want one")
+	check(c.GroupInstanceID == "" || kafka.LegalName(c.GroupInstanceID), "check group_instance_id: got %q; want %s", c.GroupInstanceID, kafka.LegalNames)
 	check(c.SessionTimeout >= leastSession, "check session_timeout: got %v; want %v or more", c.SessionTimeout, leastSession)
 	check(c.InitialOffset == earliest || c.InitialOffset == latest, "check initial_offset: got %q; want %s or %s", c.InitialOffset, earliest, latest)
 	check(c.BatchBytes >= leastBatchBytes && c.BatchBytes <= mostBatchBytes, "check batch_bytes: got %d; want %d to %d", c.BatchBytes, leastBatchBytes, mostBatchBytes)
@@ -118,6 +121,15 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (c *HoldConfig) tracker() offsets.Config {
-	return offsets.Config{Steps: c.Steps, Time: c.Time, Idle: c.Idle, MaxSteps: maxStepsPerJob, MaxJobs: maxJobsOfPartition}
+// pauseSlack is for how long after its time a tick may come while nothing stands still.
+const pauseSlack = 5 * time.Second
+
+// tracker returns how partitions are followed. Each is asked every CommitInterval: where it was not, the process was
+// stopped, or the next component took nothing.
+func (c *Config) tracker() offsets.Config {
+	h := &c.Hold
+	return offsets.Config{
+		Steps: h.Steps, Time: h.Time, Idle: h.Idle, Pause: c.CommitInterval + pauseSlack,
+		MaxSteps: maxStepsPerJob, MaxJobs: maxJobsOfPartition, MaxAll: maxStepsHeld,
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/lockstep-otel/lockstep/internal/component/kafka"
 )
 
 func TestLoadConfig(t *testing.T) {
@@ -35,16 +37,18 @@ func TestLoadConfig(t *testing.T) {
 
 func TestValidate_EachField_IsNamed(t *testing.T) {
 	for want, change := range map[string]func(c *Config){
-		`check traces::topic: got "a"; want a name that differs from logs::topic`: func(c *Config) { c.Traces.Topic, c.Logs.Topic = "a", "a" },
-		"check logs::topic: got none; want one":                                   func(c *Config) { c.Logs.Topic = "" },
-		"check group_id: got none; want one":                                      func(c *Config) { c.GroupID = "" },
-		"check session_timeout: got 1ms; want 6s or more":                         func(c *Config) { c.SessionTimeout = time.Millisecond },
-		`check initial_offset: got "now"; want earliest or latest`:                func(c *Config) { c.InitialOffset = "now" },
-		"check batch_bytes: got 1; want 10000 to 268435456":                       func(c *Config) { c.BatchBytes = 1 },
-		"check hold::steps: got -1; want 0 to 16383":                              func(c *Config) { c.Hold.Steps = -1 },
-		"check hold::time: got -1s; want 0s or more":                              func(c *Config) { c.Hold.Time = -time.Second },
-		"check hold::idle: got 1s; want hold::time (2m0s) or more":                func(c *Config) { c.Hold.Idle = time.Second },
-		"check commit_interval: got 0s; want more than 0s":                        func(c *Config) { c.CommitInterval = 0 },
+		`check traces::topic: got "a" for logs as well; want two topics`:  func(c *Config) { c.Traces.Topic, c.Logs.Topic = "a", "a" },
+		`check logs::topic: got ""; want ` + kafka.LegalNames:             func(c *Config) { c.Logs.Topic = "" },
+		`check traces::topic: got "a b"; want ` + kafka.LegalNames:        func(c *Config) { c.Traces.Topic = "a b" },
+		`check group_instance_id: got "node/7"; want ` + kafka.LegalNames: func(c *Config) { c.GroupInstanceID = "node/7" },
+		"check group_id: got none; want one":                              func(c *Config) { c.GroupID = "" },
+		"check session_timeout: got 1ms; want 6s or more":                 func(c *Config) { c.SessionTimeout = time.Millisecond },
+		`check initial_offset: got "now"; want earliest or latest`:        func(c *Config) { c.InitialOffset = "now" },
+		"check batch_bytes: got 1; want 10000 to 268435456":               func(c *Config) { c.BatchBytes = 1 },
+		"check hold::steps: got -1; want 0 to 16383":                      func(c *Config) { c.Hold.Steps = -1 },
+		"check hold::time: got -1s; want 0s or more":                      func(c *Config) { c.Hold.Time = -time.Second },
+		"check hold::idle: got 1s; want hold::time (2m0s) or more":        func(c *Config) { c.Hold.Idle = time.Second },
+		"check commit_interval: got 0s; want more than 0s":                func(c *Config) { c.CommitInterval = 0 },
 	} {
 		c := newDefaultConfig()
 		change(c)

@@ -189,6 +189,12 @@ func (h host) GetExtensions() map[component.ID]component.Component { return h }
 // start starts a collector that reads both topics.
 func start(t *testing.T, cfg *Config, a *analysis) *rig {
 	t.Helper()
+	return startWith(t, cfg, a, a)
+}
+
+// startWith starts one in which another analysis is told what happens to jobs.
+func startWith(t *testing.T, cfg *Config, a *analysis, told jobs.Analysis) *rig {
+	t.Helper()
 	r := &rig{analysis: a, t: t, tel: componenttest.NewTelemetry()}
 	set, f := metadatatest.NewSettings(r.tel), NewFactory()
 	var err error
@@ -197,7 +203,7 @@ func start(t *testing.T, cfg *Config, a *analysis) *rig {
 	r.logs, err = f.CreateLogs(t.Context(), set, cfg, a)
 	require.NoError(t, err)
 	ext, id := &jobsExtension{}, component.MustNewID("jobs")
-	ext.Join(a, false)
+	ext.Join(told, false)
 	cfg.JobsID = &id
 	for _, c := range []component.Component{r.traces, r.logs} {
 		require.NoError(t, c.Start(t.Context(), host{id: ext}))

@@ -4,10 +4,12 @@ package jobkafkareceiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -45,6 +47,12 @@ type member struct {
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when nothing is read any more; nil: nothing was
 
+	limit context.Context    //nolint:containedctx // done when what is under way ends at once
+	stop  context.CancelFunc // of limit
+
+	reading   atomic.Bool // a generation is being read
+	suspended atomic.Bool // since brokers are silent, until the next generation
+
 	name   string // of this process, in what it commits
 	dialer *kafka.Dialer
 	meters kafka.Meters
@@ -64,7 +72,11 @@ func newMember(cfg *Config, set receiver.Settings) (*member, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says what it is
 	}
-	m := &member{name: strconv.FormatUint(rand.Uint64(), 36), cfg: cfg, log: set.Logger, meter: meter, receiver: r, dialer: kafka.NewDialer(cfg.DialTimeout), read: map[string]topic{}, anew: map[string]bool{}}
+	limit, stop := context.WithCancel(context.Background())
+	m := &member{
+		limit: limit, stop: stop, name: strconv.FormatUint(rand.Uint64(), 36), cfg: cfg, log: set.Logger, meter: meter, receiver: r, dialer: kafka.NewDialer(cfg.DialTimeout),
+		read: map[string]topic{}, anew: map[string]bool{},
+	}
 	return m, m.observe()
 }
 
@@ -128,11 +140,18 @@ func (m *member) shutdown(ctx context.Context) error {
 		cancel()
 	}
 	m.cancel()
-	silent := time.AfterFunc(brokerPatience, m.dialer.End)
+	silent := time.AfterFunc(brokerPatience, m.end)
 	<-m.done
 	silent.Stop()
+	m.stop()
 	m.meter.Shutdown()
 	return stopped()
+}
+
+// end has what is under way end at once.
+func (m *member) end() {
+	m.stop()
+	m.dialer.End()
 }
 
 // run is a member of the group until ctx is done.
@@ -181,17 +200,24 @@ func (m *member) join(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("join group %q: %w", m.cfg.GroupID, kafka.Explain(err))
 	}
-	var reports sync.WaitGroup
-	reports.Go(func() { m.report(group.Errors()) })
-	defer reports.Wait()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var beside, guards sync.WaitGroup
+	over := make(chan struct{})
+	guards.Go(func() { m.guard(over, cancel) })
+	defer guards.Wait()
+	defer close(over)
+	beside.Go(func() { m.report(group.Errors()) })
+	beside.Go(func() { m.watch(ctx, cancel, client, found) })
+	defer beside.Wait()
 	defer func() { _ = group.Close() }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	reports.Go(func() { m.watch(ctx, cancel, client, found) })
+	defer cancel(nil)
 	for ctx.Err() == nil {
 		if err := group.Consume(ctx, m.topics, &session{member: m, client: client}); err != nil {
 			return fmt.Errorf("read as a member of group %q: %w", m.cfg.GroupID, kafka.Explain(err))
 		}
+	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err //nolint:wrapcheck // says what it is
 	}
 	return nil
 }

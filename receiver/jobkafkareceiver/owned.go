@@ -23,12 +23,14 @@ type key struct {
 // commit is what the group has committed for a partition.
 type commit struct {
 	offset int64 // -1: nothing
-	marks  offsets.Marks
+	text   string
+	marks  offsets.Marks // of the text
 }
 
-func (c commit) same(other commit) bool {
-	return c.offset == other.offset && c.marks.By == other.marks.By && c.marks.Next == other.marks.Next
-}
+func (c commit) same(other commit) bool { return c.offset == other.offset && c.text == other.text }
+
+// bounds are those of a partition: its first record, and where the next one will be.
+type bounds struct{ first, next int64 }
 
 // owned are the partitions of this collector. It is safe for concurrent use.
 type owned struct {
@@ -48,19 +50,31 @@ type partition struct {
 
 	mu      sync.Mutex
 	tracker *offsets.Tracker
-	seen    bool   // a record was read
-	dropped int64  // of the tracker, as counted
-	marked  string // the text beside the offset that was marked last
-	warned  bool   // that the text has not room for all jobs
+	seen    bool  // a record was read
+	dropped int64 // of the tracker, as counted
+	marked  mark  // last, in this generation
+	warned  bool  // that the text has not room for all jobs
 }
 
-// keepOnly drops the partitions that are not among some, or that another collector had since this one: it has
-// committed what is committed.
-func (o *owned) keepOnly(now map[key]commit, self string) (lost []*partition) {
+// mark is an offset with the text beside it.
+type mark struct {
+	offset int64
+	text   string
+}
+
+// drop drops partitions, and with each those of the same number of other topics: they have the same jobs, and what
+// analyses forget of a job is read again.
+func (o *owned) drop(gone func(*partition) bool) (lost []*partition) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	numbers := map[int32]bool{}
+	for _, p := range o.all {
+		if gone(p) {
+			numbers[p.partition] = true
+		}
+	}
 	for k, p := range o.all {
-		if at, still := now[k]; !still || at.marks.By != self && !at.same(p.found) {
+		if numbers[k.partition] {
 			lost = append(lost, p)
 			delete(o.all, k)
 		}
@@ -68,35 +82,40 @@ func (o *owned) keepOnly(now map[key]commit, self string) (lost []*partition) {
 	return lost
 }
 
-// take adds a partition that this collector did not have.
-func (o *owned) take(k key, at commit, cfg *Config) {
+// passedOn reports whether a partition is not among those of a generation, or another collector had it since this
+// one: it has committed what is committed.
+func (p *partition) passedOn(now map[key]commit, self string) bool {
+	at, still := now[p.key]
+	return !still || at.marks.By != self && !at.same(p.found)
+}
+
+// take adds a partition that this collector did not have, and begins a generation with one that it had.
+func (o *owned) take(k key, at commit, in bounds, cfg *Config) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.all == nil {
 		o.all = map[key]*partition{}
 	}
-	if o.all[k] == nil {
-		o.all[k] = &partition{key: k, found: at, tracker: offsets.New(cfg.Hold.tracker(), max(0, at.offset))}
+	if p := o.all[k]; p != nil {
+		p.begin(time.Now())
+		return
 	}
+	from := at.offset
+	switch {
+	case from < 0 && cfg.InitialOffset == latest:
+		from = in.next
+	case from < 0:
+		from = in.first
+	}
+	o.all[k] = &partition{key: k, found: at, tracker: offsets.New(cfg.tracker(), from, at.marks)}
 }
 
-// dropTopics drops the partitions of some topics.
-func (o *owned) dropTopics(names map[string]bool) (lost []*partition) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for k, p := range o.all {
-		if names[k.topic] {
-			lost = append(lost, p)
-			delete(o.all, k)
-		}
-	}
-	return lost
-}
-
-func (o *owned) drop(k key) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.all, k)
+// begin notes that a generation begins. What is open waits as long as at first, since analyses stood still.
+func (p *partition) begin(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tracker.Touch(now)
+	p.marked = mark{}
 }
 
 func (o *owned) get(k key) *partition {
@@ -111,17 +130,21 @@ func (o *owned) list() []*partition {
 	return slices.Collect(maps.Values(o.all))
 }
 
-// jobsOnlyOf returns the jobs of partitions that no owned partition has.
-func (o *owned) jobsOnlyOf(lost []*partition) (ids []string) {
-	here := map[string]bool{}
+// jobsOnlyOf returns the jobs of partitions that no other partition of their topic has, nor one of spans. Log records
+// alone keep no job here: another collector may have concluded its steps.
+func (o *owned) jobsOnlyOf(lost []*partition, spans string) (ids []string) {
+	here := map[string]map[string]bool{} // by topic
 	for _, p := range o.list() {
+		if here[p.topic] == nil {
+			here[p.topic] = map[string]bool{}
+		}
 		for _, id := range p.jobs() {
-			here[id] = true
+			here[p.topic][id] = true
 		}
 	}
 	for _, p := range lost {
 		for _, id := range p.jobs() {
-			if !here[id] && !slices.Contains(ids, id) {
+			if !here[p.topic][id] && !here[spans][id] && !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
 		}
@@ -181,8 +204,9 @@ func (p *partition) floor(self string, now time.Time) (offset int64, text string
 	p.held.Store(p.tracker.Next() - offset)
 	marks := p.tracker.Marks(self)
 	text, left = marks.Text()
-	changed = text != p.marked
-	p.marked = text
+	is := mark{offset, text}
+	changed = is != p.marked
+	p.marked = is
 	return offset, text, left, changed
 }
 
@@ -204,9 +228,9 @@ func (p *partition) lag() int64 {
 	return max(0, (*claim).HighWaterMarkOffset()-p.next())
 }
 
-// shrunk reports whether a partition has fewer records than were read: its topic was created anew, or a broker has
-// lost some.
-func (p *partition) shrunk(end int64) bool { return end > 0 && end < p.next() }
+// cut reports whether a partition has fewer records than were read: its topic was created anew, or a broker has lost
+// some.
+func (p *partition) cut(next int64) bool { return next < p.next() }
 
 // droppedSince returns how many steps and jobs found no room since the last call.
 func (p *partition) droppedSince() (n int64) {

@@ -30,47 +30,73 @@ func (s *session) Setup(of sarama.ConsumerGroupSession) error {
 	if err != nil {
 		return err
 	}
-	if err := s.beginAnew(of, committed); err != nil {
+	limits, err := s.limits(committed)
+	if err != nil {
 		return err
 	}
-	if lost := s.owned.keepOnly(committed, s.name); len(lost) > 0 {
+	anew := s.begunAnew(committed, limits)
+	lost := s.owned.drop(func(p *partition) bool { return anew[p.key] || p.passedOn(committed, s.name) })
+	if len(lost) > 0 {
 		s.forget(lost)
 	}
-	for key, at := range committed {
-		s.owned.take(key, at, s.cfg)
-		if err := s.skipDeleted(of, key, at); err != nil {
-			return err
+	for k, at := range committed {
+		in := limits[k]
+		switch {
+		case anew[k]: // also where an offset of a former topic was committed
+			committed[k] = commit{offset: -1}
+			of.ResetOffset(k.topic, k.partition, in.first, "")
+		case at.offset >= 0 && at.offset < in.first: // the client would go to where new groups begin, which may be the end
+			of.MarkOffset(k.topic, k.partition, in.first, at.text)
 		}
+		s.owned.take(k, committed[k], in, s.cfg)
 	}
+	s.suspended.Store(false)
 	if s.jobs != nil {
 		s.jobs.Resume(of.Context())
 	}
 	s.set = true
 	clear(s.anew)
 	s.status.Set("group", nil)
+	s.reading.Store(true)
 	return nil
 }
 
-// skipDeleted begins a partition with its first record, where the topic has deleted the one that is committed: the
-// client would go to where new groups begin, which may be the end.
-func (s *session) skipDeleted(of sarama.ConsumerGroupSession, k key, at commit) error {
-	if at.offset < 0 {
-		return nil
+// limits returns the bounds of partitions.
+func (s *session) limits(of map[key]commit) (map[key]bounds, error) {
+	out := map[key]bounds{}
+	for k := range of {
+		var b bounds
+		for at, to := range map[int64]*int64{sarama.OffsetOldest: &b.first, sarama.OffsetNewest: &b.next} {
+			offset, err := s.client.GetOffset(k.topic, k.partition, at)
+			if err != nil {
+				return nil, fmt.Errorf("ask for the records of %s/%d: %w", k.topic, k.partition, kafka.Explain(err))
+			}
+			*to = offset
+		}
+		out[k] = b
 	}
-	oldest, err := s.oldest(k)
-	if err == nil && at.offset < oldest {
-		of.MarkOffset(k.topic, k.partition, oldest, "")
-	}
-	return err
+	return out, nil
 }
 
-// oldest returns the number of the first record of a partition.
-func (s *session) oldest(k key) (int64, error) {
-	oldest, err := s.client.GetOffset(k.topic, k.partition, sarama.OffsetOldest)
-	if err != nil {
-		return 0, fmt.Errorf("ask for the first record of %s/%d: %w", k.topic, k.partition, kafka.Explain(err))
+// begunAnew returns the partitions that begin anew: those of topics that were created anew, and those that have fewer
+// records than were read.
+func (s *session) begunAnew(committed map[key]commit, limits map[key]bounds) map[key]bool {
+	anew := map[key]bool{}
+	for k, at := range committed {
+		read := max(at.offset, at.marks.Next)
+		if p := s.owned.get(k); p != nil {
+			read = max(read, p.next())
+		}
+		switch {
+		case s.anew[k.topic]:
+			anew[k] = true
+		case read > limits[k].next:
+			anew[k] = true
+			s.log.Error("A partition has fewer records than were read: the topic was created anew, or a broker has lost records. It is read from its beginning.",
+				zap.String("topic", k.topic), zap.Int32("partition", k.partition), zap.Int64("read", read), zap.Int64("records", limits[k].next))
+		}
 	}
-	return oldest, nil
+	return anew
 }
 
 // committed returns the offset that the group has committed for each of some partitions, with its marks.
@@ -94,7 +120,7 @@ func (s *session) committed(claims map[string][]int32) (map[key]commit, error) {
 				if !errors.Is(b.Err, sarama.ErrNoError) {
 					return nil, fmt.Errorf("ask for the committed offset of %s/%d: %w", topic, p, kafka.Explain(b.Err))
 				}
-				at.offset = b.Offset
+				at.offset, at.text = b.Offset, b.Metadata
 				if at.marks, err = offsets.ParseMarks(b.Metadata); err != nil {
 					s.log.Warn("What was committed beside an offset is not used: steps that were concluded may be concluded again, in part.",
 						zap.String("topic", topic), zap.Int32("partition", p), zap.Error(err))
@@ -106,15 +132,16 @@ func (s *session) committed(claims map[string][]int32) (map[key]commit, error) {
 	return out, nil
 }
 
-// forgetLimit is how long analyses may take to drop jobs. A generation that ends meanwhile changes nothing of it.
+// forgetLimit is how long analyses may take to drop jobs, or to suspend. A generation that ends meanwhile changes
+// nothing of it; the end of the collector does.
 const forgetLimit = 20 * time.Second
 
 // forget has analyses drop the jobs of lost partitions.
 func (s *session) forget(lost []*partition) {
-	ctx, cancel := context.WithTimeout(context.Background(), forgetLimit)
+	ctx, cancel := context.WithTimeout(s.limit, forgetLimit)
 	defer cancel()
 	s.meter.ReceiverJobKafkaPartitionsLost.Add(ctx, int64(len(lost)))
-	ids := s.owned.jobsOnlyOf(lost)
+	ids := s.owned.jobsOnlyOf(lost, s.cfg.Traces.Topic)
 	s.log.Info("Partitions go to another collector.", zap.Int("partitions", len(lost)), zap.Strings("jobs", ids))
 	if s.jobs != nil && len(ids) > 0 {
 		s.jobs.Release(ctx, ids)
@@ -127,11 +154,11 @@ func (s *session) Cleanup(of sarama.ConsumerGroupSession) error {
 	if !s.set {
 		return nil
 	}
-	if s.jobs != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), forgetLimit)
-		defer cancel()
-		s.jobs.Suspend(ctx)
+	s.reading.Store(false)
+	if s.suspended.Load() {
+		return nil // since brokers are silent: what was marked before holds
 	}
+	s.suspend()
 	for topic, partitions := range of.Claims() {
 		for _, p := range partitions {
 			if o := s.owned.get(key{topic, p}); o != nil {
@@ -146,7 +173,7 @@ func (s *session) Cleanup(of sarama.ConsumerGroupSession) error {
 func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	p := s.owned.get(key{claim.Topic(), claim.Partition()})
 	p.claim.Store(&claim)
-	ctx, cancel := lingering(of.Context())
+	ctx, cancel := lingering(of.Context(), s.limit)
 	defer cancel()
 	ticker := time.NewTicker(s.cfg.CommitInterval)
 	defer ticker.Stop()
@@ -156,8 +183,8 @@ func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.Cons
 			if !ok {
 				return nil
 			}
-			if p.shrunk(claim.HighWaterMarkOffset()) {
-				p = s.begunAnew(p, claim)
+			if err := s.check(p, claim); err != nil {
+				return err
 			}
 			batch := gather(m, claim.Messages(), s.cfg.BatchBytes)
 			if err := s.use(ctx, p, batch); err != nil {
@@ -174,13 +201,28 @@ func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.Cons
 	}
 }
 
+// check ends a generation where a partition has fewer records than were read. Another one begins it anew.
+func (s *session) check(p *partition, claim sarama.ConsumerGroupClaim) error {
+	if end := claim.HighWaterMarkOffset(); end <= 0 || !p.cut(end) {
+		return nil
+	}
+	next, err := s.client.GetOffset(p.topic, p.partition, sarama.OffsetNewest) // what came with a record may be old
+	if err != nil {
+		return fmt.Errorf("ask for the records of %s/%d: %w", p.topic, p.partition, kafka.Explain(err))
+	}
+	if p.cut(next) {
+		return fmt.Errorf("read %s/%d: got %d records; want the %d that were read, at least", p.topic, p.partition, next, p.next())
+	}
+	return nil
+}
+
 // linger is how long what the next component does may outlast a generation: what it has used by then is not read
 // again.
 const linger = deliver.ShutdownLimit
 
-// lingering returns a context that is done some time after another.
-func lingering(of context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(of))
+// lingering returns a context that is done some time after another, and with a limit.
+func lingering(of, limit context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(limit)
 	stop := context.AfterFunc(of, func() {
 		if deliver.Sleep(ctx, linger) {
 			cancel()
@@ -209,20 +251,11 @@ func gather(first *sarama.ConsumerMessage, more <-chan *sarama.ConsumerMessage, 
 	return batch
 }
 
-// begunAnew forgets a partition of which fewer records are there than were read, and returns it as a new one.
-func (s *session) begunAnew(p *partition, claim sarama.ConsumerGroupClaim) *partition {
-	s.log.Error("A partition has fewer records than were read: the topic was created anew, or a broker has lost records. It is read from its beginning.",
-		zap.String("topic", p.topic), zap.Int32("partition", p.partition), zap.Int64("read", p.next()), zap.Int64("records", claim.HighWaterMarkOffset()))
-	s.owned.drop(p.key)
-	s.forget([]*partition{p})
-	s.owned.take(p.key, commit{offset: -1}, s.cfg)
-	next := s.owned.get(p.key)
-	next.claim.Store(&claim)
-	return next
-}
-
 // mark notes the offset that is committed next: that of the first record which is needed after a kill.
 func (s *session) mark(of sarama.ConsumerGroupSession, p *partition) {
+	if s.suspended.Load() {
+		return // time goes on, and what is open is not concluded
+	}
 	floor, text, left, changed := p.floor(s.name, time.Now())
 	if !changed {
 		return

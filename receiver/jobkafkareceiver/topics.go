@@ -83,7 +83,7 @@ func (m *member) notice(found map[string]topic) {
 // watch ends a membership when a topic has other partitions than it began with, so that they are shared anew, or was
 // created anew. The client leaves the first to the leader of the group, which is none where members keep their names
 // over restarts, and reads on by numbers that mean other records in a new topic.
-func (m *member) watch(ctx context.Context, end func(), client sarama.Client, began map[string]topic) {
+func (m *member) watch(ctx context.Context, end context.CancelCauseFunc, client sarama.Client, began map[string]topic) {
 	for deliver.Sleep(ctx, m.cfg.Metadata.RefreshInterval) {
 		found, err := m.describe(client)
 		if err != nil {
@@ -95,32 +95,8 @@ func (m *member) watch(ctx context.Context, end func(), client sarama.Client, be
 			} else if !now.isNot(began[name]) {
 				continue
 			}
-			end()
+			end(nil)
 			return
 		}
 	}
-}
-
-// beginAnew forgets the partitions of topics that were created anew, and has them read from their first record, also
-// where an offset of the former topic was committed.
-func (s *session) beginAnew(of sarama.ConsumerGroupSession, committed map[key]commit) error {
-	if len(s.anew) == 0 {
-		return nil
-	}
-	if lost := s.owned.dropTopics(s.anew); len(lost) > 0 {
-		s.forget(lost)
-	}
-	for k := range committed {
-		if !s.anew[k.topic] {
-			continue
-		}
-		committed[k] = commit{offset: -1}
-		oldest, err := s.oldest(k)
-		if err != nil {
-			return err
-		}
-		of.MarkOffset(k.topic, k.partition, oldest, "")
-		of.ResetOffset(k.topic, k.partition, oldest, "") // MarkOffset goes forward alone
-	}
-	return nil
 }

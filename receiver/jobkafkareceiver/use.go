@@ -211,7 +211,7 @@ func (*logData) read(value []byte, to plog.Logs, r *record) error {
 	}
 	r.others = ld.LogRecordCount() > 0
 	for _, rl := range ld.ResourceLogs().All() {
-		if id := otelmap.JobKey(rl.Resource()); !slices.Contains(r.jobs, id) {
+		if id := otelmap.JobID(rl.Resource()); !slices.Contains(r.jobs, id) {
 			r.jobs = append(r.jobs, id)
 		}
 	}
