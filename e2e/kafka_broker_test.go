@@ -119,6 +119,7 @@ func (k *kafka) format(t *testing.T, jars string, users bool) {
 	var id [16]byte
 	_, err := rand.Read(id[:])
 	require.NoError(t, err)
+	id[0] &= 0x7f // a text that begins with a dash is taken for an option
 	args := []string{"kafka.tools.StorageTool", "format", "--cluster-id", base64.RawURLEncoding.EncodeToString(id[:]), "-c", k.properties()}
 	if users {
 		for _, mechanism := range []string{"SCRAM-SHA-256", "SCRAM-SHA-512"} {
