@@ -79,9 +79,10 @@ func TestIncident_ImportsNoAnalysis(t *testing.T) {
 // locks, and of the engines it knows those whose types it maps.
 func TestMapping_KeepsNoState(t *testing.T) {
 	mapped := map[string][]string{
-		"internal/otelmap":         {"internal/rankstate", "internal/intake/stepless"}, // the caller's decoder; the problems of one batch
-		"internal/otelmap/skewmap": {"internal/causality"},
-		"internal/otelmap/stepmap": {"internal/straggler", "internal/straggler/steptrace"},
+		"internal/otelmap":             {"internal/rankstate", "internal/intake/stepless"}, // the caller's decoder; the problems of one batch
+		"internal/otelmap/sequencemap": {"internal/sequence"},                              // the numbers of an agent
+		"internal/otelmap/skewmap":     {"internal/causality"},
+		"internal/otelmap/stepmap":     {"internal/straggler", "internal/straggler/steptrace"},
 	}
 	for _, from := range packagesBelow(t, "internal/otelmap") {
 		imported := importsIn(t, filepath.Join(root, from))

@@ -12,6 +12,7 @@ const (
 	EventRankResumed      = "lockstep.rank.resumed"
 	EventRankFingerprint  = "lockstep.rank.fingerprint"
 	EventStepsMissing     = "lockstep.steps.missing"
+	EventStepsLost        = "lockstep.steps.lost"
 	EventClockEdge        = "lockstep.clock.edge"
 	EventClockModel       = "lockstep.clock.model"
 	EventEpochObservation = "lockstep.epoch.observation"
