@@ -125,6 +125,7 @@ func lostOutput(stats *straggler.Stats) map[string]int64 {
 		"judge_refused":           stats.JudgeRefused,
 		"steps_unended":           stats.StepsUnended,
 		"steps_behind":            stats.StepsBehind,
+		"steps_incomplete":        stats.StepsIncomplete,
 		"operations_late":         stats.LateOps,
 		"operations_unmatched":    stats.UnmatchedOps,
 		"operations_duplicate":    stats.DuplicateOps,

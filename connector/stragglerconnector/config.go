@@ -36,6 +36,9 @@ type Config struct {
 	SeriesExpiration time.Duration `mapstructure:"series_expiration"`
 	// StorageID names a storage extension that keeps the open findings over a restart; nil: none does.
 	StorageID *component.ID `mapstructure:"storage"`
+	// SequenceID names an extension that keeps which spans arrived, and learns which steps are concluded; nil: none
+	// does.
+	SequenceID *component.ID `mapstructure:"sequence"`
 	// JobsID names an extension that names jobs which another collector has from now on; nil: none does.
 	JobsID *component.ID `mapstructure:"jobs"`
 

@@ -35,6 +35,7 @@ type steps struct {
 	measured time.Time // when metrics were made last
 	analysed int64     // steps
 	logged   straggler.Stats
+	ledger   *joined // nil: no extension is configured
 	// suspended: what is open may be read again, and is not concluded from time or at the end.
 	suspended bool
 
@@ -71,7 +72,7 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 			Interval: cfg.FlushInterval, FlushInterval: cfg.FlushInterval, RepeatInterval: cfg.RepeatInterval,
 			InboxBytes: inboxBytes(cfg), Storage: cfg.StorageID, Jobs: cfg.JobsID, Wait: true,
 		},
-		Traces: s.read, Start: s.start, Forget: s.analysis.Forget, Suspend: s.suspend, Tick: s.tick, Flush: s.flush, Metrics: s.metrics, Seen: s.publish, Stop: telemetry.Shutdown,
+		Traces: s.read, Start: s.start, Forget: s.analysis.Forget, Suspend: s.suspend, Tick: s.tick, Flush: s.flush, Metrics: s.metrics, Seen: s.publish, Stop: func() { s.ledger.leave(); telemetry.Shutdown() },
 		Open:   func(time.Time) []model.Finding { return s.analysis.Standing() },
 		States: map[string]hub.State{"findings": s.analysis},
 		Counts: &s.counts, StorageFailures: telemetry.ConnectorStragglerStorageFailures,
@@ -90,8 +91,15 @@ func inboxBytes(cfg *Config) int {
 }
 
 // start has reports hold what the outputs need: rendezvous for step traces, and durations for metrics.
-func (s *steps) start(_ context.Context, _ component.Host, to hub.Outputs) error {
+func (s *steps) start(_ context.Context, host component.Host, to hub.Outputs) error {
 	s.to = to
+	if s.cfg.SequenceID != nil {
+		var err error
+		if s.ledger, err = join(host, *s.cfg.SequenceID); err != nil {
+			return err
+		}
+		s.analysis.Ask(s.ledger.begin)
+	}
 	s.analysis.Report(to.Traces, to.Metrics)
 	return nil
 }
@@ -129,6 +137,7 @@ func (s *steps) tick(now time.Time) hub.Output {
 	// Every step that the engine knows is reported by its deadline and the next tick.
 	s.held.Prune(now.Add(-s.cfg.Analysis.Deadline - 2*s.cfg.FlushInterval))
 	s.logLosses()
+	out.Records = s.ledger.losses(now)
 	return out
 }
 
@@ -146,6 +155,7 @@ func (s *steps) flush(now time.Time) hub.Output {
 	}
 	out := s.output(s.analysis.Flush(), now)
 	s.logLosses()
+	out.Records = s.ledger.losses(now)
 	return out
 }
 
@@ -153,7 +163,9 @@ func (s *steps) flush(now time.Time) hub.Output {
 func (s *steps) output(of live.Outcome, now time.Time) (out hub.Output) {
 	s.analysed += int64(len(of.Reports))
 	for _, rep := range of.Reports {
-		s.measures.Record(rep, now)
+		if rep.Lacks.Why == "" {
+			s.measures.Record(rep, now)
+		}
 		if s.to.Traces {
 			findings := s.analysis.Standing()
 			out.StepTraces = append(out.StepTraces, stepmap.TraceOf(rep, findings, s.held.Take(rep, findings)))
@@ -162,6 +174,7 @@ func (s *steps) output(of live.Outcome, now time.Time) (out hub.Output) {
 	if len(of.Changed) > 0 {
 		out.Findings = slices.Concat(of.Standing, of.Changed)
 	}
+	out.Settled = s.ledger.end(of.Reports)
 	// A step of 16,384 ranks is 100,000 data points: not after every step.
 	out.Measured = len(of.Reports)+len(of.Changed) > 0 && now.Sub(s.measured) >= s.cfg.FlushInterval
 	return out

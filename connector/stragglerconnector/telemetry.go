@@ -35,6 +35,7 @@ func (s *steps) observe(t *metadata.TelemetryBuilder) error {
 		hub.Counter{Register: t.RegisterConnectorStragglerStepsAnalysedCallback, Value: of(func(s *seen) int64 { return s.analysed })},
 		hub.Counter{Register: t.RegisterConnectorStragglerStepsEvictedCallback, Value: of(func(s *seen) int64 { return s.engine.StepsEvicted })},
 		hub.Counter{Register: t.RegisterConnectorStragglerStepsForgottenCallback, Value: of(func(s *seen) int64 { return s.engine.StepsForgotten })},
+		hub.Counter{Register: t.RegisterConnectorStragglerStepsIncompleteCallback, Value: of(func(s *seen) int64 { return s.engine.StepsIncomplete })},
 		hub.Counter{Register: t.RegisterConnectorStragglerStepsLargeCallback, Value: of(func(s *seen) int64 { return s.engine.StepsLarge })},
 		hub.Counter{Register: t.RegisterConnectorStragglerStepsOffUnitCallback, Value: of(func(s *seen) int64 { return s.engine.StepsOffUnit })},
 		hub.Counter{Register: t.RegisterConnectorStragglerStepsTooLargeToWalkCallback, Value: of(func(s *seen) int64 { return s.engine.StepsTooLargeToWalk })},

@@ -14,9 +14,11 @@ import (
 type Root struct {
 	JobName, JobID, Incarnation string
 	Step                        int64
-	Start, End                  int64 // Unix ns, from the first rank's start to the last one's end
-	Omitted                     int64 // spans of the step that its story leaves out
-	Limit                       int64 // the configured most
+	Start, End                  int64  // Unix ns, from the first rank's start to the last one's end
+	Omitted                     int64  // spans of the step that its story leaves out
+	Limit                       int64  // the configured most
+	Incomplete                  string // why operations are missing; empty: none is known to be
+	Lost                        int64  // operations that were lost
 }
 
 // RootToTraces appends the step's root span to td.
@@ -32,4 +34,8 @@ func RootToTraces(r *Root, td ptrace.Traces) {
 	s.Attributes().PutInt(semconv.Step, r.Step)
 	s.Attributes().PutInt(semconv.StoryOmitted, r.Omitted)
 	s.Attributes().PutInt(semconv.StoryLimit, r.Limit)
+	if r.Incomplete != "" {
+		s.Attributes().PutStr(semconv.StepIncomplete, r.Incomplete)
+		s.Attributes().PutInt(semconv.StepLost, r.Lost)
+	}
 }

@@ -102,6 +102,13 @@ func TestRootSpan(t *testing.T) {
 	assert.Empty(t, problems, "a span of our own is no surprise")
 }
 
+func TestRootSpan_SpansWereLost_SaysWhyAndHowMany(t *testing.T) {
+	td := ptrace.NewTraces()
+	RootToTraces(&Root{Incomplete: "gateway_ended", Lost: 5}, td)
+	a := firstSpan(td).Attributes().AsRaw()
+	assert.Equal(t, []any{"gateway_ended", int64(5)}, []any{a["lockstep.step.incomplete"], a["lockstep.step.lost"]})
+}
+
 func TestResource(t *testing.T) {
 	res := pcommon.NewResource()
 	RankToResource(&model.Rank{JobID: "j", Incarnation: "i", Rank: 0, HWID: "GPU-1"}, res)

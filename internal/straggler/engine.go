@@ -27,6 +27,7 @@ type Engine struct {
 	waiting bool // for jobs with findings that were open before a restart
 	// What step reports hold besides the ranks.
 	meetings, durations bool
+	missing             func(id, incarnation string, step int64) Missing // nil: nothing is known
 }
 
 // New returns an engine; now is the clock that deadlines are taken from.
@@ -41,6 +42,18 @@ func New(cfg Config, now func() time.Time) *Engine {
 // all spans but those of the path; and histograms of durations. Both take long where nobody
 // reads them.
 func (e *Engine) Report(meetings, durations bool) { e.meetings, e.durations = meetings, durations }
+
+// Missing is what is known to be missing of a step besides ranks.
+type Missing struct {
+	// Why names the cause; empty: nothing is missing.
+	Why string
+	// Spans are those that were lost.
+	Spans int64
+}
+
+// Ask has a function asked of each step that is closed, before it is analysed, what is missing of it. A step of which
+// something is missing is reported, and changes no finding: what is left of a rank may look slow.
+func (e *Engine) Ask(missing func(id, incarnation string, step int64) Missing) { e.missing = missing }
 
 // jobKey is one life of one job. Sources that know no incarnation leave it
 // empty, so the job's id counts too.

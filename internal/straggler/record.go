@@ -159,9 +159,16 @@ func (j *job) analyse(s *openStep) *StepReport {
 	rec.unseen = rec.exposed(views, meetings)
 	j.e.stats.UnmatchedOps += int64(unmatched)
 	j.walks.path, j.walks.met = nil, nil
-	if j.behind(rec.step) {
+	var lacks Missing
+	if j.e.missing != nil {
+		lacks = j.e.missing(j.id, j.incarnation, s.step)
+	}
+	switch {
+	case lacks.Why != "":
+		j.e.stats.StepsIncomplete++
+	case j.behind(rec.step):
 		j.e.stats.StepsBehind++
-	} else {
+	default:
 		j.unseen += rec.unseen
 		j.drawSheet(rec, views, meetings)
 		j.walkBack(rec, views, meetings)
@@ -169,9 +176,11 @@ func (j *job) analyse(s *openStep) *StepReport {
 		j.remember(rec)
 	}
 	rep := j.stepReport(s, views, rec)
-	rep.Unmatched = unmatched
+	rep.Unmatched, rep.Lacks = unmatched, lacks
 	rep.Path, rep.PathMeetings = j.walks.path, j.walks.met
-	j.addTotals(rep)
+	if lacks.Why == "" {
+		j.addTotals(rep)
+	}
 	j.release(views)
 	return rep
 }

@@ -52,6 +52,8 @@ type StepReport struct {
 	PathMeetings []int
 	// Unmatched counts communication operations whose partners are not known.
 	Unmatched int
+	// Lacks is what else is missing of the step.
+	Lacks Missing
 }
 
 // RankStep is one rank's share of a step.
@@ -255,6 +257,7 @@ type Stats struct {
 	StepsOffUnit       int64
 	StepsUnended       int64 // judged although a rank had not ended them
 	StepsBehind        int64 // closed after later ones: reported, and not judged
+	StepsIncomplete    int64 // of which something besides ranks is missing: reported, and not judged
 	StepsEvicted       int64 // beyond MaxOpenSteps, analysed before they were complete
 	StepsLarge         int64 // that alone hold more operations than MaxOpenOps, and were judged whole
 	JobsEvicted        int64

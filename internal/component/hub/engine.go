@@ -117,6 +117,8 @@ type Output struct {
 	StepTraces []ptrace.Traces
 	// Measured has metrics sent now instead of with the next flush.
 	Measured bool
+	// Settled, if any, is called once the step traces were taken, or their sender has the error. It needs Wait.
+	Settled func()
 }
 
 // Record is a log event other than a finding.

@@ -176,6 +176,7 @@ func (h *Hub) await(ctx context.Context, w *waiting) error {
 // settle waits until what came of a use was taken or refused, and returns the refusal of step traces.
 func (h *Hub) settle(ctx context.Context, d *deliveries) error {
 	err := d.wait(ctx, nil)
+	d.settled()
 	if h.engine.Sent != nil && h.states != nil && !h.refused() {
 		h.engine.Sent(context.WithoutCancel(ctx), h.states, d.of)
 	}

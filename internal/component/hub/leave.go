@@ -69,6 +69,9 @@ func (h *Hub) awaitFlushed(ctx context.Context, o *output) error {
 	var errs []error
 	for i := range all {
 		errs = append(errs, all[i].wait(ctx, o))
+		if h.traces == nil || o == h.traces {
+			all[i].settled()
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -128,6 +128,14 @@ func (d *deliveries) wait(ctx context.Context, of *output) error {
 	return errors.Join(errs...)
 }
 
+// settled reports that the step traces were taken or refused, once.
+func (d *deliveries) settled() {
+	if d.of != nil && d.of.Settled != nil {
+		d.of.Settled()
+		d.of.Settled = nil
+	}
+}
+
 // putEvents has entries sent; a nil output drops them, since no pipeline takes the signal.
 func (o *output) putEvents(entries []entry) wait {
 	if o == nil || len(entries) == 0 {

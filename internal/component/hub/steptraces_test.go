@@ -182,3 +182,30 @@ func TestStepTraces_OfOtherOutputsFlushRefused_ShutdownReportsIt(t *testing.T) {
 		assert.Equal(t, int64(2), r.counts.SpansLost.Load())
 	})
 }
+
+// Settled is called once what came of a batch was taken, or refused for good, and before its sender learns it.
+func TestStepTraces_TakenOrRefused_AreSettledOnce(t *testing.T) {
+	for name, answer := range map[string]delivertest.Answer{"taken": delivertest.Takes, "refused": delivertest.Refuses(9, assert.AnError)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				settled, calls := 0, int64(0)
+				r.Wait = true
+				r.traces = delivertest.NewNext(answer)
+				conclude := func(name string) Output {
+					return Output{StepTraces: []ptrace.Traces{stepTrace(name)}, Settled: func() { settled, calls = settled+1, r.traces.Calls() }}
+				}
+				r.conclude = conclude
+				r.Flush = func(time.Time) Output { return conclude("end") }
+				r.start()
+				_ = r.send(t.Context(), "1")
+				assert.Equal(t, 1, settled)
+				assert.Equal(t, int64(1), calls, "after the call")
+				for _, i := range r.instances {
+					_ = i.Shutdown(context.Background())
+				}
+				assert.Equal(t, 2, settled, "of the flush")
+			})
+		})
+	}
+}

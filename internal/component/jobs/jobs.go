@@ -6,12 +6,13 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
+
+	"github.com/lockstep-otel/lockstep/internal/component/services"
 )
 
 // Analysis is what works on jobs.
@@ -40,15 +41,7 @@ type Service interface {
 
 // Find returns the service of an extension.
 func Find(host component.Host, id component.ID) (Service, error) {
-	ext, ok := host.GetExtensions()[id]
-	if !ok {
-		return nil, fmt.Errorf("find extension %s: got none; want it in service::extensions", id)
-	}
-	service, ok := ext.(Service)
-	if !ok {
-		return nil, fmt.Errorf("find extension %s: got an extension of another type; want jobs", id)
-	}
-	return service, nil
+	return services.Find[Service](host, id, "jobs") //nolint:wrapcheck // says what it is
 }
 
 // Registry is a [Service]. Its zero value is ready for use.

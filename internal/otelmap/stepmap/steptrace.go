@@ -22,7 +22,7 @@ func TraceOf(rep *straggler.StepReport, findings []model.Finding, of steptrace.T
 	}
 	otelmap.RootToTraces(&otelmap.Root{
 		JobName: rep.JobName, JobID: rep.JobID, Incarnation: rep.Incarnation, Step: rep.Step, Start: rep.Start, End: rep.End,
-		Omitted: of.Omitted, Limit: of.Limit,
+		Omitted: of.Omitted, Limit: of.Limit, Incomplete: rep.Lacks.Why, Lost: rep.Lacks.Spans,
 	}, td)
 	Annotate(td, []*straggler.StepReport{rep}, findings, false)
 	return td

@@ -30,6 +30,11 @@ func NewAnalysis(cfg straggler.Config, now func() time.Time) *Analysis {
 // Report sets what step reports have besides the ranks: meetings, and durations by operation.
 func (a *Analysis) Report(meetings, durations bool) { a.engine.Report(meetings, durations) }
 
+// Ask has a function asked what is missing of each step.
+func (a *Analysis) Ask(missing func(id, incarnation string, step int64) straggler.Missing) {
+	a.engine.Ask(missing)
+}
+
 // Add takes the operations of some ranks.
 func (a *Analysis) Add(ranks []model.RankOps) Outcome {
 	var reports []*straggler.StepReport

@@ -51,6 +51,7 @@ type TelemetryBuilder struct {
 	ConnectorStragglerStepsBehind          metric.Int64ObservableCounter
 	ConnectorStragglerStepsEvicted         metric.Int64ObservableCounter
 	ConnectorStragglerStepsForgotten       metric.Int64ObservableCounter
+	ConnectorStragglerStepsIncomplete      metric.Int64ObservableCounter
 	ConnectorStragglerStepsLarge           metric.Int64ObservableCounter
 	ConnectorStragglerStepsOffUnit         metric.Int64ObservableCounter
 	ConnectorStragglerStepsTooLargeToWalk  metric.Int64ObservableCounter
@@ -422,6 +423,21 @@ func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsForgottenCallbac
 	return nil
 }
 
+// RegisterConnectorStragglerStepsIncompleteCallback sets callback for observable ConnectorStragglerStepsIncomplete metric.
+func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsIncompleteCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ConnectorStragglerStepsIncomplete, obs: o})
+		return nil
+	}, builder.ConnectorStragglerStepsIncomplete)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterConnectorStragglerStepsLargeCallback sets callback for observable ConnectorStragglerStepsLarge metric.
 func (builder *TelemetryBuilder) RegisterConnectorStragglerStepsLargeCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -765,6 +781,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ConnectorStragglerStepsForgotten, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_straggler_steps_forgotten",
 		metric.WithDescription("Steps that left the window before their time because max_window_members or max_memory_mib was reached. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorStragglerStepsIncomplete, err = builder.meter.Int64ObservableCounter(
+		"otelcol_connector_straggler_steps_incomplete",
+		metric.WithDescription("Steps of which spans are known to be missing, or that were concluded before a restart; they are reported and change no finding. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
