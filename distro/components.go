@@ -36,6 +36,7 @@ import (
 	queuestorageextension "github.com/lockstep-otel/lockstep/extension/queuestorageextension"
 	timelineextension "github.com/lockstep-otel/lockstep/extension/timelineextension"
 	jobsextension "github.com/lockstep-otel/lockstep/extension/jobsextension"
+	sequenceextension "github.com/lockstep-otel/lockstep/extension/sequenceextension"
 	zpagesextension "go.opentelemetry.io/collector/extension/zpagesextension"
 	basicauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
 	bearertokenauthextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
@@ -48,6 +49,7 @@ import (
 	pprofextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/pprofextension"
 	stragglerprocessor "github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
 	clockskewprocessor "github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
+	sequenceprocessor "github.com/lockstep-otel/lockstep/processor/sequenceprocessor"
 	batchprocessor "go.opentelemetry.io/collector/processor/batchprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	attributesprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
@@ -108,6 +110,7 @@ func components() (otelcol.Factories, error) {
 		queuestorageextension.NewFactory(),
 		timelineextension.NewFactory(),
 		jobsextension.NewFactory(),
+		sequenceextension.NewFactory(),
 		zpagesextension.NewFactory(),
 		basicauthextension.NewFactory(),
 		bearertokenauthextension.NewFactory(),
@@ -126,6 +129,7 @@ func components() (otelcol.Factories, error) {
 		queuestorageextension.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		timelineextension.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		jobsextension.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		sequenceextension.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		zpagesextension.NewFactory().Type(): "go.opentelemetry.io/collector/extension/zpagesextension v0.165.0",
 		basicauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension v0.158.0",
 		bearertokenauthextension.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension v0.165.1",
@@ -229,6 +233,7 @@ func components() (otelcol.Factories, error) {
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
 		stragglerprocessor.NewFactory(),
 		clockskewprocessor.NewFactory(),
+		sequenceprocessor.NewFactory(),
 		batchprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
 		attributesprocessor.NewFactory(),
@@ -247,6 +252,7 @@ func components() (otelcol.Factories, error) {
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
 		stragglerprocessor.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		clockskewprocessor.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
+		sequenceprocessor.NewFactory().Type(): "github.com/lockstep-otel/lockstep v0.0.0",
 		batchprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/batchprocessor v0.165.0",
 		memorylimiterprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.165.0",
 		attributesprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor v0.161.0",

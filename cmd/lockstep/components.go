@@ -23,8 +23,10 @@ import (
 	"github.com/lockstep-otel/lockstep/exporter/parquetexporter"
 	"github.com/lockstep-otel/lockstep/exporter/reportexporter"
 	"github.com/lockstep-otel/lockstep/extension/queuestorageextension"
+	"github.com/lockstep-otel/lockstep/extension/sequenceextension"
 	"github.com/lockstep-otel/lockstep/extension/timelineextension"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
+	"github.com/lockstep-otel/lockstep/processor/sequenceprocessor"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
 	"github.com/lockstep-otel/lockstep/receiver/checkpointreceiver"
 	"github.com/lockstep-otel/lockstep/receiver/epochcommitreceiver"
@@ -58,6 +60,7 @@ func components(t *tap) (f otelcol.Factories, err error) {
 	if f.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
 		clockskewprocessor.NewFactory(),
 		stragglerprocessor.NewFactory(),
+		sequenceprocessor.NewFactory(),
 	); err != nil {
 		return f, err
 	}
@@ -73,6 +76,7 @@ func components(t *tap) (f otelcol.Factories, err error) {
 	if f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
 		timelineextension.NewFactory(),
 		queuestorageextension.NewFactory(),
+		sequenceextension.NewFactory(),
 	); err != nil {
 		return f, err
 	}

@@ -11,21 +11,25 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor"
 
+	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
 )
 
 // observed is a processor and what follows it. It compares what came with what was passed
 // on, less what the processor may write.
 type observed struct {
-	t         *testing.T
-	name      string
-	strip     func(in, out ptrace.Span) // takes off both what the processor may write
-	late      bool                      // spans are held, and passed on in another order
-	processor processor.Traces
+	t     *testing.T
+	name  string
+	strip func(in, out ptrace.Span) // takes off both what the processor may write
+	// stripResource does so of resources; nil: the processor writes nothing there.
+	stripResource func(in, out pcommon.Resource)
+	late          bool // spans are held, and passed on in another order
+	processor     processor.Traces
 
 	came, went map[string]int // of one that holds: spans, by all that they have
 	last       ptrace.Traces
@@ -59,6 +63,12 @@ func (o *observed) send(td ptrace.Traces) {
 	passed := o.passed
 	require.NoError(o.t, o.processor.ConsumeTraces(o.t.Context(), given), o.name)
 	require.Equal(o.t, passed+1, o.passed, "%s passes on a batch in the same call", o.name)
+	if o.stripResource != nil {
+		require.Equal(o.t, before.ResourceSpans().Len(), o.last.ResourceSpans().Len(), o.name)
+		for i, rs := range before.ResourceSpans().All() {
+			o.stripResource(rs.Resource(), o.last.ResourceSpans().At(i).Resource())
+		}
+	}
 	both(o.t, o.name, before, o.last, o.strip)
 	assert.Equal(o.t, marshalTraces(before), marshalTraces(o.last), "%s changes nothing else", o.name)
 }
@@ -108,12 +118,32 @@ func (o *observed) finish() {
 
 // removeWritten takes attributes off.
 func removeWritten(s ptrace.Span, written func(name string) bool) {
-	for name := range s.Attributes().AsRaw() {
+	removeFrom(s.Attributes(), written)
+}
+
+func removeFrom(attributes pcommon.Map, written func(name string) bool) {
+	for name := range attributes.AsRaw() {
 		if written(name) {
-			for s.Attributes().Remove(name) { // a name may be there twice
+			for attributes.Remove(name) { // a name may be there twice
 			}
 		}
 	}
+}
+
+// sequenceWrites takes off what the sequence processor writes on spans.
+func sequenceWrites(in, out ptrace.Span) {
+	written := func(name string) bool { return name == semconv.SequenceNumber }
+	removeWritten(in, written)
+	removeWritten(out, written)
+}
+
+// sequenceWritesResource takes off what the sequence processor writes on resources.
+func sequenceWritesResource(in, out pcommon.Resource) {
+	written := func(name string) bool {
+		return name == semconv.SequenceSource || name == semconv.SequenceVoid
+	}
+	removeFrom(in.Attributes(), written)
+	removeFrom(out.Attributes(), written)
 }
 
 // skewWrites are what each mode of clock_skew may change.

@@ -22,8 +22,10 @@ import (
 	"github.com/lockstep-otel/lockstep/connector/epochconnector"
 	"github.com/lockstep-otel/lockstep/connector/findingsconnector"
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector"
+	"github.com/lockstep-otel/lockstep/extension/sequenceextension"
 	"github.com/lockstep-otel/lockstep/extension/timelineextension"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
+	"github.com/lockstep-otel/lockstep/processor/sequenceprocessor"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
 )
 
@@ -53,11 +55,13 @@ var variants = []settings{
 		},
 		"findings":             {"max_open_findings": 2, "clean_steps": 1, "close_after": "5s", "flush_interval": "1s", "max_series": 1, "series_expiration": "5s"},
 		"clock_skew":           {"max_spans": 4, "max_clocks": 2, "max_jobs": 1, "traces": map[string]any{"window": "1ms", "max_pairs": 1}, "health": map[string]any{"window": "1s"}},
+		"sequence":             {"wait": "1s", "step_limit": "2s", "stream_limit": "5s", "max_streams": 1, "max_jobs": 1, "max_open": 2},
+		"sequence/number":      {"max_jobs": 1},
 		"straggler/processor":  {"deadline": "1s", "window": 2, "max_jobs": 1, "max_open_steps": 1, "max_ranks": 2, "hold": map[string]any{"max_spans": 8}},
 		"straggler/processor2": {"max_open_ops": 16},
 	},
 	{ // the published statistics, one timeline for all, and what defaults leave out
-		"straggler":  {"method": "kair", "clock": true},
+		"straggler":  {"method": "kair", "clock": true, "sequence": "sequence"},
 		"epoch":      {"fleet": map[string]any{"compatible": map[string]any{"nvidia_kernel_driver": [][]string{{"550.0", "550.1"}}}}},
 		"clocks":     {"timeline": "timeline"},
 		"clock_skew": {"timeline": "timeline", "traces": map[string]any{"enabled": false}},
@@ -122,7 +126,20 @@ func (r *rig) addTimeline() {
 	set.TelemetrySettings = r.telemetry.NewTelemetrySettings()
 	ext, err := f.Create(r.t.Context(), set, cfg)
 	r.start(ext, err)
-	r.host = hostOf{component.NewID(f.Type()): ext}
+	r.host = hostOf{component.NewID(f.Type()): ext, component.NewID(sequence): r.addSequence()}
+}
+
+// sequence is the type of the extension and of the processor.
+var sequence = component.MustNewType("sequence")
+
+func (r *rig) addSequence() component.Component {
+	r.t.Helper()
+	f := sequenceextension.NewFactory()
+	set := extensiontest.NewNopSettings(f.Type())
+	set.TelemetrySettings = r.telemetry.NewTelemetrySettings()
+	ext, err := f.Create(r.t.Context(), set, r.config("sequence", f.CreateDefaultConfig()))
+	r.start(ext, err)
+	return ext
 }
 
 func (r *rig) addProcessors() {
@@ -136,6 +153,13 @@ func (r *rig) addProcessors() {
 	holding := r.config("straggler/processor", straggler.CreateDefaultConfig()).(*stragglerprocessor.Config)
 	holding.Hold.GetOrInsertDefault()
 	r.addProcessor(straggler, holding, &observed{name: "straggler with hold", strip: stragglerWrites, late: true})
+	numbers := sequenceprocessor.NewFactory()
+	numbering := r.config("sequence/number", numbers.CreateDefaultConfig())
+	r.addProcessor(numbers, numbering, &observed{name: "sequence number", strip: sequenceWrites, stripResource: sequenceWritesResource})
+	counting := numbers.CreateDefaultConfig().(*sequenceprocessor.Config)
+	id := component.NewID(sequence)
+	counting.Mode, counting.SequenceID = sequenceprocessor.ModeCount, &id
+	r.addProcessor(numbers, counting, &observed{name: "sequence count", strip: func(ptrace.Span, ptrace.Span) {}})
 	passing := r.config("straggler/processor2", straggler.CreateDefaultConfig())
 	r.addProcessor(straggler, passing, &observed{name: "straggler", strip: stragglerWrites})
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/faulty"
 	"github.com/lockstep-otel/lockstep/internal/semconv"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor"
+	"github.com/lockstep-otel/lockstep/processor/sequenceprocessor"
 	"github.com/lockstep-otel/lockstep/processor/stragglerprocessor"
 )
 
@@ -38,6 +39,7 @@ type passing struct {
 func processors() []passing {
 	return []passing{
 		{name: "clock_skew", factory: clockskewprocessor.NewFactory},
+		{name: "sequence", factory: sequenceprocessor.NewFactory},
 		{name: "straggler", factory: stragglerprocessor.NewFactory},
 		{
 			name: "straggler, hold", factory: stragglerprocessor.NewFactory, dropped: "processor_straggler_spans_lost",
