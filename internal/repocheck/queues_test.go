@@ -104,7 +104,7 @@ func TestPublishedQueues_OfAgents_KeepTheOrder(t *testing.T) {
 			assert.Equal(t, 1, exporter.Queue.Consumers, "num_consumers of %s", id)
 		}
 	})
-	assert.Equal(t, 3, agents)
+	assert.Equal(t, 4, agents)
 }
 
 var envDefault = regexp.MustCompile(`^\$\{env:LOCKSTEP_STATE:-([^}]+)\}$`)
