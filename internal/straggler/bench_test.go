@@ -180,3 +180,32 @@ func benchStep(rank, n, ranks, collectives, kernels int64) []model.Op {
 	}
 	return append(ops, stepOp(n, begin, at))
 }
+
+// BenchmarkReorder adds one rank's part of a step while so many complete steps wait for one that does not come.
+func BenchmarkReorder(b *testing.B) {
+	for _, waiting := range []int64{0, 10, 100, 1000} {
+		b.Run(fmt.Sprintf("ranks=64/waiting=%d", waiting), func(b *testing.B) {
+			const ranks = 64
+			cfg := benchConfig()
+			cfg.Reorder = 20 * time.Second
+			now := time.Unix(2000, 0)
+			e := New(cfg, func() time.Time { return now })
+			add := func(r int64, ops []model.Op) {
+				e.Add(model.Rank{JobID: "job", Incarnation: "life", Rank: r, WorldSize: model.Some(int64(ranks)), HostName: "host", ClockID: "c"}, ops)
+			}
+			for s := range waiting {
+				for r := range int64(ranks) {
+					add(r, benchStep(r, 10+s, ranks, 1, 1))
+				}
+			}
+			part := []model.Op{stepOp(5, 0, 1)} // it may come again, and takes no more room
+			b.ReportAllocs()
+			for b.Loop() {
+				add(0, part)
+			}
+			if n := len(e.jobs[jobKey{"job", "life"}].open); n != int(waiting)+1 {
+				b.Fatalf("got %d open steps; want %d", n, waiting+1)
+			}
+		})
+	}
+}

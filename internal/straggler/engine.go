@@ -79,7 +79,7 @@ func (e *Engine) Add(rank model.Rank, ops []model.Op) []*StepReport {
 	j.endTaking()
 	j.outgrow(j.forms.most, "ranks are members of one group")
 	j.noteLarge()
-	out := j.closeWhere(j.due)
+	out := j.closeDue()
 	out = append(out, j.shrink()...)
 	e.count(j)
 	return append(out, e.shrink()...)

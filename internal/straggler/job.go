@@ -40,6 +40,8 @@ type job struct {
 	unused   []*rankView         // views of the last step
 	spare    map[int64]*rankStep // of closed steps, by rank
 	open     map[int64]*openStep
+	look     map[int64]bool // steps that may have become due since closeDue looked
+	waits    time.Time      // when the first of the complete steps has waited for its turn; zero: none waits
 	taking   taking
 	held     int // activities in open steps
 	sizes    sizes
@@ -88,6 +90,7 @@ type openStep struct {
 	done  time.Time // when it was found complete, where steps are judged in their order; zero: it is not
 	ranks map[int64]*rankStep
 	ready int  // of them
+	whole bool // all of its ranks have delivered, and nothing has come since that was found
 	large bool // it alone has more operations than all open steps may
 }
 
@@ -144,7 +147,7 @@ const judgeAlarm = 0.3
 func newJob(e *Engine, r *model.Rank) *job {
 	j := &job{
 		e: e, name: r.JobName, id: r.JobID, incarnation: r.Incarnation, used: e.now(),
-		ranks: map[int64]*process{}, keys: newInterner(), open: map[int64]*openStep{}, closed: limits.NewRing[int64](closedMemory), spare: map[int64]*rankStep{},
+		ranks: map[int64]*process{}, keys: newInterner(), open: map[int64]*openStep{}, look: map[int64]bool{}, closed: limits.NewRing[int64](closedMemory), spare: map[int64]*rankStep{},
 		tails: map[int64]*tail{}, totals: map[int64]*RankTotal{}, seats: map[int64]*judge.Seat{}, does: map[int64]*roleMemory{},
 		clean: limits.NewMap(limits.MapConfig[string, int64]{Entries: maxPast}),
 	}
@@ -200,7 +203,7 @@ func (j *job) add(r *model.Rank, op *model.Op) {
 		return
 	}
 	j.endTaking()
-	j.taking = taking{s, rs}
+	j.taking, j.look[s.step] = taking{s, rs}, true
 	j.take(s, rs, r, op)
 }
 
@@ -212,6 +215,7 @@ type taking struct {
 
 // take adds an operation to a rank's step.
 func (j *job) take(s *openStep, rs *rankStep, r *model.Rank, op *model.Op) {
+	s.whole = false
 	before := rs.size()
 	switch {
 	case j.refuse(r, op):
@@ -247,58 +251,6 @@ func (s *openStep) count(rs *rankStep) {
 }
 
 func (rs *rankStep) size() int { return len(rs.acts) + len(rs.comms) }
-
-func (j *job) complete(s *openStep) bool {
-	if j.world == 0 || int64(len(s.ranks)) < j.world || s.ready < len(s.ranks) {
-		return false
-	}
-	for _, rs := range s.ranks {
-		if !rs.marked || !j.allCame(rs) {
-			return false
-		}
-	}
-	return true
-}
-
-// due reports whether a step is complete, and its turn has come.
-func (j *job) due(s *openStep) bool {
-	if !j.complete(s) {
-		return false
-	}
-	if s.done.IsZero() {
-		s.done = j.e.now()
-	}
-	return j.inTurn(s)
-}
-
-// inTurn reports whether the step before one was closed, or had its time to come. The first step of all is 0.
-func (j *job) inTurn(s *openStep) bool {
-	wait := j.e.cfg.Reorder
-	return wait == 0 || s.step == 0 || j.closed.Seen(s.step-1) || !s.done.IsZero() && j.e.now().Sub(s.done) >= wait
-}
-
-// marked reports whether the step operation of every rank was seen.
-func (j *job) marked(s *openStep) bool {
-	for _, rs := range s.ranks {
-		if !rs.marked {
-			return false
-		}
-	}
-	return j.world > 0 && int64(len(s.ranks)) >= j.world
-}
-
-// allCame reports whether as many operations came as the step operation
-// announced, not counting those that came twice.
-func (j *job) allCame(rs *rankStep) bool {
-	if rs.came < rs.want {
-		return false
-	}
-	before := rs.size()
-	rs.tidy()
-	rs.came -= int64(before - rs.size())
-	j.held -= before - rs.size()
-	return rs.came >= rs.want
-}
 
 // rankStep returns an empty one, with the room of the rank's last that is not needed any
 // more.
@@ -397,40 +349,6 @@ func (j *job) shrink() []*StepReport {
 	}
 	for tight() {
 		out = append(out, j.closeOldest()...)
-	}
-	return out
-}
-
-func (j *job) openSteps() []int64 {
-	steps := make([]int64, 0, len(j.open))
-	for n := range j.open {
-		steps = append(steps, n)
-	}
-	slices.Sort(steps)
-	return steps
-}
-
-func (j *job) closeWhere(when func(*openStep) bool) []*StepReport {
-	var out []*StepReport
-	for _, n := range j.openSteps() {
-		s := j.open[n]
-		if !when(s) {
-			continue
-		}
-		delete(j.open, n)
-		j.closed.Add(n)
-		j.sizes.open -= openStepBytes
-		j.noteUnended(s)
-		for rank, rs := range s.ranks {
-			j.held -= rs.size()
-			j.sizes.open -= rs.counted
-			if !rs.marked && rs.size() == 0 {
-				delete(s.ranks, rank) // all of it was left out, so that it has no times
-			}
-		}
-		if len(s.ranks) > 0 {
-			out = append(out, j.analyse(s))
-		}
 	}
 	return out
 }

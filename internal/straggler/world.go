@@ -46,6 +46,9 @@ func (j *job) heed(r *model.Rank) {
 		j.e.stats.WorldsContradicted++
 	}
 	w.stated = max(w.stated, size)
+	if j.world == 0 {
+		j.lookAtAll() // no step was complete without a size
+	}
 	if size > j.world {
 		j.world, w.grown = size, ""
 	}
