@@ -108,12 +108,25 @@ func (j *job) giveWay() ([]*StepReport, bool) {
 	case j.letSpareGo():
 		return nil, true
 	case len(j.open) > 0 && (s.open >= s.window || len(j.window) <= minTrials):
-		return j.closeOldest(), true
+		return j.closeOne(), true
 	case len(j.window) > minTrials:
 		j.forget(max(1, (len(j.window)-minTrials)/4))
 		return nil, true
 	}
 	return nil, false
+}
+
+// closeOne analyses the oldest of the complete steps that wait for their turn, which loses nothing by it; where there is
+// none, the oldest open step.
+func (j *job) closeOne() []*StepReport {
+	if j.e.cfg.Reorder > 0 {
+		for _, n := range j.openSteps() {
+			if s := j.open[n]; j.complete(s) {
+				return j.close(s)
+			}
+		}
+	}
+	return j.closeOldest()
 }
 
 // closeOldest analyses the oldest open step, complete or not.

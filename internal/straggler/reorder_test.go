@@ -202,6 +202,39 @@ func TestReorder_NoRoom_ClosesCompleteSteps(t *testing.T) {
 	assert.Zero(t, e.Stats().StepsEvicted)
 }
 
+// So it is where the bytes are short.
+func TestReorder_NoMemory_ClosesCompleteSteps(t *testing.T) {
+	cfg := NewDefaultConfig()
+	cfg.Reorder = 20 * time.Second
+	e := New(cfg, func() time.Time { return time.Unix(2000, 0) })
+	var concluded []int64
+	add := func(rank, step int64) {
+		r, ops := partOf(rank, step)
+		for _, rep := range e.Add(r, ops) {
+			require.Len(t, rep.Ranks, 4, "step %d", rep.Step)
+			concluded = append(concluded, rep.Step)
+		}
+	}
+	const late = 10 // is the step of which rank 3 is late
+	for s := range int64(60) {
+		for r := range int64(4) {
+			if s != late || r != 3 {
+				add(r, s)
+			}
+		}
+	}
+	require.Len(t, concluded, late)
+	e.cfg.MaxMemory = e.Bytes()
+	for r := range int64(4) {
+		add(r, 60)
+	}
+	require.Greater(t, len(concluded), late)
+	assert.EqualValues(t, late+1, concluded[late], "the first that is complete")
+	add(3, late)
+	assert.Contains(t, concluded, int64(late), "whole")
+	assert.Zero(t, e.Stats().StepsEvicted)
+}
+
 // After its source was cut off, a step waits for its ranks as if it had just begun.
 func TestTouch_SourceWasCutOff_DeadlinesBeginAnew(t *testing.T) {
 	now := time.Unix(2000, 0)
