@@ -145,6 +145,7 @@ func (s *steps) tick(now time.Time) hub.Output {
 func (s *steps) suspend(suspended bool) {
 	if s.suspended && !suspended {
 		s.analysis.Touch()
+		s.held.Touch()
 	}
 	s.suspended = suspended
 }

@@ -26,6 +26,7 @@ type Holder struct {
 	dropped int64
 	steps   *bounded.Map[stepKey, *heldStep] // the oldest first
 	now     func() time.Time
+	touched time.Time // when the time of all steps began anew
 }
 
 type stepKey struct {
@@ -37,7 +38,8 @@ type heldStep struct {
 	ranks map[int64]*heldRank
 	size  int
 	bytes int64
-	first time.Time
+	first time.Time // when something came first, as the next
+	last  time.Time
 }
 
 type heldRank struct {
@@ -61,6 +63,7 @@ func (h *Holder) Dropped() int64 { return h.dropped }
 
 // Keep keeps the operations that a step trace may need.
 func (h *Holder) Keep(rank *model.Rank, ops []model.Op) {
+	now := h.now()
 	for i := range ops {
 		op := &ops[i]
 		if !op.Step.OK {
@@ -70,7 +73,7 @@ func (h *Holder) Keep(rank *model.Rank, ops []model.Op) {
 			h.dropped++
 			continue
 		}
-		s := h.step(stepKey{rank.Incarnation, op.Step.V})
+		s := h.step(stepKey{rank.Incarnation, op.Step.V}, now)
 		size, bytes := s.size, s.bytes
 		s.keep(rank, op)
 		h.held += s.size - size
@@ -78,13 +81,14 @@ func (h *Holder) Keep(rank *model.Rank, ops []model.Op) {
 	}
 }
 
-func (h *Holder) step(key stepKey) *heldStep {
+func (h *Holder) step(key stepKey, now time.Time) *heldStep {
 	s, ok := h.steps.Peek(key)
 	if !ok {
-		s = &heldStep{ranks: map[int64]*heldRank{}, first: h.now(), bytes: stepBytes}
+		s = &heldStep{ranks: map[int64]*heldRank{}, first: now, bytes: stepBytes}
 		h.steps.Set(key, s)
 		h.count(key.incarnation, stepBytes)
 	}
+	s.last = now
 	return s
 }
 
@@ -123,11 +127,22 @@ func (r *heldRank) keepLongest(op *model.Op) (more int64) {
 	return more
 }
 
-// Prune drops the steps whose first operation came before the given time. None of them will be
-// reported: their operations came after the step was closed.
+// Touch begins the time of all steps anew, for Prune: their deadlines begin anew.
+func (h *Holder) Touch() { h.touched = h.now() }
+
+// Prune drops the steps of which something came last before the given time, unless Touch was called since then. None of
+// them will be reported: their operations came after the step was closed.
 func (h *Holder) Prune(before time.Time) {
-	for key, s, ok := h.steps.Oldest(); ok && s.first.Before(before); key, s, ok = h.steps.Oldest() {
-		h.drop(key)
+	if _, s, ok := h.steps.Oldest(); !ok || !s.first.Before(before) || !h.touched.Before(before) {
+		return
+	}
+	for key, s := range h.steps.All() {
+		if !s.first.Before(before) {
+			return
+		}
+		if s.last.Before(before) {
+			h.drop(key)
+		}
 	}
 }
 

@@ -79,6 +79,36 @@ func TestHolder_Prune_DropsStepsThatAreNeverReported(t *testing.T) {
 	assert.Equal(t, 3, holder.Held())
 }
 
+// A step of which something comes again and again is open for longer than its deadline.
+func TestHolder_Prune_KeepsStepsThatLastLong(t *testing.T) {
+	at := stragglertest.Start
+	holder := NewHolder(2000, 1000, func() time.Time { return at })
+	for r := range int64(2) {
+		rank := stragglertest.Rank(r)
+		holder.Keep(&rank, stragglertest.Ops(1, 10))
+		at = at.Add(time.Minute)
+	}
+	holder.Prune(stragglertest.Start.Add(time.Minute))
+	assert.Equal(t, 6, holder.Held())
+	holder.Prune(stragglertest.Start.Add(time.Minute + 1))
+	assert.Zero(t, holder.Held())
+}
+
+// A step whose deadline begins anew is kept as long as a new one.
+func TestHolder_Touch_KeepsStepsThatMayStillBeReported(t *testing.T) {
+	at := stragglertest.Start
+	holder := NewHolder(2000, 1000, func() time.Time { return at })
+	rank := stragglertest.Rank(0)
+	holder.Keep(&rank, stragglertest.Ops(1, 10))
+	at = at.Add(time.Hour)
+	holder.Touch()
+	holder.Prune(at)
+	assert.Equal(t, 3, holder.Held())
+	holder.Prune(at.Add(time.Nanosecond))
+	assert.Zero(t, holder.Held())
+	assert.EqualValues(t, 3, holder.Dropped())
+}
+
 func TestHeldRank_KeepsTheLongest(t *testing.T) {
 	r := &heldRank{}
 	for i, d := range []int64{3, 9, 1, 5, 9, 2, 7} {
