@@ -4,6 +4,7 @@ package partitionedkafkaexporter
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,15 @@ func logsOfJob(job string, records int) plog.Logs {
 		sl.LogRecords().AppendEmpty().SetEventName("lockstep.op.open")
 	}
 	return ld
+}
+
+// jobIn returns a job whose spans go to a partition of two.
+func jobIn(partition int32) string {
+	for i := 0; ; i++ {
+		if id := strconv.Itoa(i); model.Partition([]byte(id), 2) == partition {
+			return id
+		}
+	}
 }
 
 // counted returns a sum of the exporter, by outcome; without one, of all.

@@ -79,7 +79,7 @@ func (w *writer[T]) write(ctx context.Context, data T) error {
 	ended := context.AfterFunc(w.ends, func() { cancel(errEnded) })
 	defer ended()
 	err := w.writeAll(ctx, data)
-	if !errors.Is(err, context.Canceled) { // the caller has given up, which shows nothing of the brokers
+	if err == nil || !errors.Is(ctx.Err(), context.Canceled) { // a caller that gives up shows nothing of the brokers
 		w.status.Set(w.topic.Topic, err)
 	}
 	return err
@@ -129,7 +129,7 @@ func (w *writer[T]) send(ctx context.Context, l *link, limit int, n int32, recor
 	for len(records) > 0 {
 		a := w.try(ctx, l, n, records)
 		failed, cause = append(failed, a.failed...), errors.Join(cause, a.err)
-		if !a.some && len(a.large) == 0 {
+		if !a.some && len(a.large) == 0 && (ctx.Err() == nil || l.load.silent()) {
 			w.producer.drop(l, limit)
 		}
 		if len(a.large) == 0 {

@@ -32,6 +32,7 @@ type link struct {
 	ended   chan struct{} // closed: the producer has ended
 	closing sync.Once
 	senders sync.WaitGroup
+	load    load
 
 	mu     sync.Mutex // of the next, and of what begins with senders
 	closed bool       // nothing new is sent
@@ -109,6 +110,7 @@ func (l *link) partitions(topic string) (int32, error) {
 
 // call is the answers to the messages of one send.
 type call struct {
+	load   *load
 	mu     sync.Mutex
 	left   int
 	errs   []error // of each message; nil: acknowledged
@@ -118,51 +120,72 @@ type call struct {
 
 // slot is one message of a call.
 type slot struct {
-	call *call
-	at   int
+	call      *call
+	at, bytes int
 }
 
 func (s slot) answer(err error) {
 	s.call.mu.Lock()
 	defer s.call.mu.Unlock()
 	if s.call.closed {
+		s.call.load.answered(s.bytes)
 		return
 	}
+	s.call.load.answered(0)
 	s.call.errs[s.at] = err
 	if s.call.left--; s.call.left == 0 {
 		close(s.call.done)
 	}
 }
 
-// send sends messages, and returns the error of each: nil where all replicas have it. It gives the link up when
-// ctx is done: what is not answered until then may be written nevertheless.
+// send sends messages, and returns the error of each: nil where all replicas have it. When ctx is done, it leaves
+// what is not answered until then to the link, which may write it nevertheless: other callers wait for theirs.
 func (l *link) send(ctx context.Context, messages []*sarama.ProducerMessage) []error {
-	c := &call{left: len(messages), errs: make([]error, len(messages)), done: make(chan struct{})}
+	c := &call{load: &l.load, left: len(messages), errs: make([]error, len(messages)), done: make(chan struct{})}
 	for i := range c.errs {
 		c.errs[i] = errEnded
 	}
-	if l.begin() {
-		l.push(ctx, c, messages)
+	pushed := 0
+	if l.load.wait(ctx, l.aborted) && l.begin() {
+		pushed = l.push(ctx, c, messages)
 		l.senders.Done()
 	}
 	select {
 	case <-c.done:
 	case <-l.aborted:
 	case <-ctx.Done():
-		l.abort()
-		l.close()
 	}
+	return c.close(ctx, messages[:pushed])
+}
+
+// close returns the answers that there are, and leaves the messages that have none.
+func (c *call) close(ctx context.Context, pushed []*sarama.ProducerMessage) []error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	if ctx.Err() != nil {
-		for i, err := range c.errs {
-			if errors.Is(err, errEnded) {
-				c.errs[i] = fmt.Errorf("wait for the brokers: %w", context.Cause(ctx))
-			}
+	bytes := 0
+	for i, err := range c.errs {
+		if !errors.Is(err, errEnded) {
+			continue
+		}
+		if i < len(pushed) {
+			bytes += sizeOf(pushed[i])
+		}
+		if ctx.Err() != nil {
+			c.errs[i] = fmt.Errorf("wait for the brokers: %w", context.Cause(ctx))
 		}
 	}
+	c.load.leave(bytes)
 	return c.errs
+}
+
+// sizeOf returns the bytes of a message, but for its headers.
+func sizeOf(m *sarama.ProducerMessage) int {
+	n := m.Value.Length()
+	if m.Key != nil {
+		n += m.Key.Length()
+	}
+	return n
 }
 
 func (l *link) begin() bool {
@@ -175,17 +198,20 @@ func (l *link) begin() bool {
 	return true
 }
 
-func (l *link) push(ctx context.Context, c *call, messages []*sarama.ProducerMessage) {
+// push gives messages to the producer, and returns how many it took.
+func (l *link) push(ctx context.Context, c *call, messages []*sarama.ProducerMessage) int {
 	for i, m := range messages {
-		m.Metadata = slot{c, i}
+		m.Metadata = slot{c, i, sizeOf(m)}
 		select {
 		case l.async.Input() <- m:
+			l.load.sent()
 		case <-l.aborted:
-			return
+			return i
 		case <-ctx.Done():
-			return
+			return i
 		}
 	}
+	return len(messages)
 }
 
 // answers gives each answer to the call of its message, until the producer has ended.
