@@ -28,6 +28,8 @@ var advices = []struct {
 	{sarama.ErrClusterAuthorizationFailed, "grant this user the right IdempotentWrite on the cluster"},
 	{sarama.ErrInvalidTimestamp, "the clocks of this host and the broker are further apart than the topic's message.timestamp.before.max.ms or after.max.ms: correct the clock, or set the topic's message.timestamp.type=LogAppendTime"},
 	{sarama.ErrMessageSizeTooLarge, "lower producer::max_message_bytes, or raise the topic's max.message.bytes"},
+	{sarama.ErrInvalidRecord, "a topic with cleanup.policy=compact refuses records without a key, and deletes all but the last of each key: set the topic's cleanup.policy=delete"},
+	{sarama.ErrOffsetMetadataTooLarge, "the text beside an offset is larger than the broker's offset.metadata.max.bytes: set it to 4096, its default, or more"},
 	{sarama.ErrNotEnoughReplicas, "fewer replicas than the topic's min.insync.replicas are in sync: look at the brokers"},
 	{sarama.ErrNotEnoughReplicasAfterAppend, "fewer replicas than the topic's min.insync.replicas are in sync: look at the brokers"},
 	{sarama.ErrKafkaStorageError, "the broker cannot write to its disk: look at its free space and its log"},

@@ -27,6 +27,8 @@ func TestExplain_WrappedCauses_AreFound(t *testing.T) {
 		"no broker gives a reason":               sarama.Wrap(sarama.ErrOutOfBrokers),
 		"the same group_instance_id":             sarama.ErrFencedInstancedId,
 		"rights Describe and Write on the topic": sarama.ErrTopicAuthorizationFailed,
+		"the topic's cleanup.policy=delete":      &sarama.ProducerError{Err: sarama.ErrInvalidRecord},
+		"the broker's offset.metadata.max.bytes": errors.Join(errors.New("other"), sarama.ErrOffsetMetadataTooLarge),
 	} {
 		got := Explain(err)
 		assert.ErrorContains(t, got, want)
