@@ -17,12 +17,13 @@ import (
 
 // Analysis is what works on jobs.
 type Analysis interface {
-	// Forget drops jobs, and concludes nothing of them. It returns once they are dropped.
+	// Forget drops jobs, and concludes nothing of them. It returns once they are dropped, or ctx is done.
 	Forget(ctx context.Context, ids []string)
-	// Suspend has the analysis conclude nothing from time, or because it stops, until Resume: its source is cut off,
-	// and another collector may read the same again.
+	// Suspend has an analysis of steps conclude none that is incomplete, from time or because it stops, until Resume:
+	// its source is cut off, and another collector may read the same again. Steps that become complete are concluded.
+	// For other analyses it changes nothing.
 	Suspend(ctx context.Context)
-	// Resume ends that.
+	// Resume ends that. Deadlines of open steps begin anew.
 	Resume(ctx context.Context)
 }
 
@@ -31,9 +32,9 @@ type Service interface {
 	// Join passes what happens to jobs to an analysis, until leave is called. Last is true for one that takes what
 	// others conclude.
 	Join(a Analysis, last bool) (leave func())
-	// Release has all analyses forget jobs, and returns once they have.
+	// Release has all analyses forget jobs, and returns once they have, or ctx is done.
 	Release(ctx context.Context, ids []string)
-	// Suspend has all analyses keep open what is open, until Resume.
+	// Suspend has all analyses of steps keep open what is incomplete, until Resume.
 	Suspend(ctx context.Context)
 	// Resume has all analyses go on.
 	Resume(ctx context.Context)
