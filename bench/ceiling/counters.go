@@ -21,7 +21,7 @@ const own = "otelcol_"
 // harmless are counters of work done and levels: they say of nothing that is missing.
 var harmless = []string{
 	"connector_straggler_bytes_held", "connector_straggler_steps_analysed", "connector_straggler_story_ops_held",
-	"connector_desync_bytes_held", "connector_desync_ops", "extension_timeline_clocks", "extension_timeline_edges", "extension_timeline_pairs",
+	"connector_desync_bytes_held", "connector_desync_ops", "extension_timeline_clocks", "extension_timeline_edges", "extension_timeline_leads", "extension_timeline_pairs",
 	"processor_clock_skew_clocks", "processor_clock_skew_edges", "processor_clock_skew_relations",
 	"processor_clock_skew_samples", "processor_clock_skew_spans",
 }

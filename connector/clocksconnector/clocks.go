@@ -117,10 +117,17 @@ func (c *clocks) take(now time.Time) hub.Output {
 	}
 	c.overflows.Store(c.timeline.Counters().FindingsOverflowed)
 	c.measures.add(out.Models, now)
-	records := make([]hub.Record, len(out.Models))
+	records := make([]hub.Record, len(out.Models), len(out.Models)+len(out.Edges))
 	for i := range out.Models {
 		m := out.Models[i] // one that is refused holds no other
 		records[i] = hub.Record{Key: m.Clock, Bytes: modelBytes + 2*len(m.Clock), Write: func(lr plog.LogRecord) { clockmap.ModelToLog(&m, lr) }}
+	}
+	for i := range out.Edges {
+		e := out.Edges[i]
+		records = append(records, hub.Record{
+			Key: fmt.Sprintf("%s\x00%s\x00%s\x00%t", e.Src, e.Dst, e.Source, e.Prompt), Bytes: modelBytes + 3*(len(e.Src)+len(e.Dst)),
+			Write: func(lr plog.LogRecord) { clockmap.EdgeToLog(&e, lr) },
+		})
 	}
 	return hub.Output{Findings: out.Findings, Records: records}
 }

@@ -345,3 +345,39 @@ func TestRawClocksHaveNoOffset(t *testing.T) {
 	assert.Equal(t, 1, s.offset.Len())
 	assert.Equal(t, 2, s.bound.Len())
 }
+
+// sharedTimeline is a timeline that several gateways have.
+type sharedTimeline struct {
+	component.StartFunc
+	component.ShutdownFunc
+	timeline *timeline.Timeline
+}
+
+func (s *sharedTimeline) Timeline() *timeline.Timeline { return s.timeline }
+
+type hostOf map[component.ID]component.Component
+
+func (h hostOf) GetExtensions() map[component.ID]component.Component { return h }
+
+// What a gateway has observed itself goes out for all gateways; what comes from others does not go out again.
+func TestSharedTimeline_OwnEdges_GoOut(t *testing.T) {
+	id := component.MustNewID("timeline")
+	shared := &sharedTimeline{timeline: timeline.New(timeline.Options{Shared: true})}
+	r := newRig(t, nil, hostOf{id: shared}, func(c *Config) { c.Timeline = &id })
+	own := model.ClockEdge{Src: "host:a/1/realtime", Dst: "host:b/1/realtime", At: epoch, Lower: -5, Upper: 9, Source: model.EdgeCall, Stamps: model.StampApplication}
+	require.NoError(t, shared.timeline.Observe(own))
+	r.consume(t, edgeEvents(0))
+	require.NoError(t, r.stop(t))
+	var got []model.ClockEdge
+	for _, ld := range r.logs.AllLogs() {
+		for _, rl := range ld.ResourceLogs().All() {
+			for _, lr := range rl.ScopeLogs().At(0).LogRecords().All() {
+				e, ok, err := clockmap.LogToEdge(lr)
+				require.NoError(t, err)
+				require.True(t, ok, lr.EventName())
+				got = append(got, e)
+			}
+		}
+	}
+	assert.Equal(t, []model.ClockEdge{own}, got)
+}

@@ -25,6 +25,8 @@ type Config struct {
 	Storage *component.ID `mapstructure:"storage"`
 	// SaveInterval is how often it is kept, besides at the end.
 	SaveInterval time.Duration `mapstructure:"save_interval"`
+	// Shared: several collectors have one timeline, and exchange edges and models by Kafka. One of them solves.
+	Shared bool `mapstructure:"shared"`
 	// SolveInterval is how often what came is solved.
 	SolveInterval time.Duration `mapstructure:"solve_interval"`
 	// Prefer are clocks in the order in which they are taken as reference.
@@ -111,6 +113,7 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	check(c.Storage == nil || !c.Shared, "check storage: got %v with shared; want none, since models are in Kafka", c.Storage)
 	check(c.SaveInterval > 0, "check save_interval: got %v; want more than 0", c.SaveInterval)
 	check(c.SolveInterval > 0, "check solve_interval: got %v; want more than 0", c.SolveInterval)
 	check(!slices.Contains(c.Prefer, ""), "check prefer: got an empty name; want names of clocks")
@@ -132,7 +135,7 @@ func (c *Config) Validate() error {
 
 func (c *Config) options() timeline.Options {
 	return timeline.Options{
-		Prefer: c.Prefer, History: c.History, MaxClocks: c.MaxClocks, Forget: c.ForgetAfter,
+		Shared: c.Shared, Prefer: c.Prefer, History: c.History, MaxClocks: c.MaxClocks, Forget: c.ForgetAfter,
 		Skew: c.SkewThreshold, Drift: c.DriftThreshold / 1e6, Slew: c.SlewLimit / 1e6,
 	}
 }

@@ -31,6 +31,7 @@ func TestLoadConfig(t *testing.T) {
 			c.State.Chrony = &ChronyConfig{Endpoint: "127.0.0.1:323", Interval: 10 * time.Second}
 			c.State.PTP = &PTPConfig{Endpoint: "/run/ptp4l", Domain: 1, Interval: time.Second}
 		},
+		"timeline/shared": func(c *Config) { c.Shared = true },
 		"timeline/quiet": func(c *Config) {
 			c.NetAddr.Endpoint = ""
 			c.State = StateConfig{Chrony: &ChronyConfig{}, PTP: &PTPConfig{}}
@@ -45,6 +46,12 @@ func TestLoadConfig(t *testing.T) {
 		require.NoError(t, confmap.Validate(cfg), name)
 		assert.Equal(t, want, cfg, name)
 	}
+}
+
+func TestValidate_SharedWithStorage_IsRefused(t *testing.T) {
+	cfg, id := newDefaultConfig(), component.MustNewID("file_storage")
+	cfg.Shared, cfg.Storage = true, &id
+	assert.EqualError(t, cfg.Validate(), "check storage: got file_storage with shared; want none, since models are in Kafka")
 }
 
 func TestStateDefaults(t *testing.T) {

@@ -56,7 +56,7 @@ func (h *holder) readState(r *reader) {
 	defer cancel()
 	edge, ok, err := r.read(ctx)
 	if err == nil && ok {
-		err = h.timeline.AddEdge(edge)
+		err = h.timeline.Observe(edge)
 	}
 	if err != nil {
 		h.telemetry.ExtensionTimelineStateFailures.Add(ctx, 1, metric.WithAttributes(attribute.String("daemon", r.daemon)))

@@ -24,6 +24,8 @@ func (h *holder) observe() error {
 		{t.RegisterExtensionTimelineClocksDoubtedCallback, func(c *timeline.Counters) int64 { return c.Doubted }},
 		{t.RegisterExtensionTimelineClocksForgottenCallback, func(c *timeline.Counters) int64 { return c.ClocksForgotten }},
 		{t.RegisterExtensionTimelineClocksOverflowedCallback, func(c *timeline.Counters) int64 { return c.ClocksOverflowed }},
+		{t.RegisterExtensionTimelineLeadsCallback, func(c *timeline.Counters) int64 { return c.Leads }},
+		{t.RegisterExtensionTimelineModelsOldCallback, func(c *timeline.Counters) int64 { return c.ModelsOld }},
 		{t.RegisterExtensionTimelineEdgesCallback, func(c *timeline.Counters) int64 { return c.Edges.Added }},
 		{t.RegisterExtensionTimelineEdgesForgottenCallback, func(c *timeline.Counters) int64 { return c.Edges.Forgotten }},
 		{t.RegisterExtensionTimelineEdgesFormerCallback, func(c *timeline.Counters) int64 { return c.Edges.FormerLives }},

@@ -21,6 +21,9 @@ const chunk = 256
 // Advance solves what came since the last call. Without news it costs little.
 // Readings are placed meanwhile, and edges taken for the next solution.
 func (t *Timeline) Advance(now time.Time) Outcome {
+	if t.shared != nil {
+		return t.advanceShared(now)
+	}
 	t.solving.Lock()
 	defer t.solving.Unlock()
 	t.drain()
@@ -107,9 +110,10 @@ func (t *Timeline) learnAll(solved []graph.Solved, news []model.ClockModel, now 
 func (t *Timeline) scale(c graph.Component, shift int64) *scale {
 	s := t.scales[c.Reference]
 	if s != nil {
+		s.turn = t.opt.turn()
 		return s
 	}
-	s = &scale{name: Prefix + c.Reference, reference: c.Reference, root: c.Reference}
+	s = &scale{name: Prefix + c.Reference, reference: c.Reference, root: c.Reference, turn: t.opt.turn()}
 	s.asked.Store(c.At + shift)
 	if tr := t.tracks[c.Reference]; tr != nil && !tr.untrusted && !tr.foreign && tr.last().scale.anchored {
 		old := tr.last()
@@ -254,7 +258,7 @@ func (t *Timeline) forget(ids []string, now time.Time) {
 
 func (t *Timeline) expire(id string, now time.Time) {
 	tr := t.tracks[id]
-	if now.Sub(tr.heard) > t.opt.Forget && now.Sub(tr.held) > t.opt.Forget || len(tr.segments) == 0 {
+	if now.Sub(tr.heard) > t.opt.Forget && now.Sub(tr.held) > t.opt.Forget || len(tr.segments) == 0 || t.outlived(tr) {
 		if d := tr.doubt; d != nil && d.first != nil && t.tracks[d.first.raw] != nil {
 			t.tracks[d.first.raw].doubt = nil
 		}

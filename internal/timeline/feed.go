@@ -14,7 +14,11 @@ type Feed struct {
 	of       *Timeline
 	models   map[string]model.ClockModel // the newest of each clock
 	findings []model.Finding
+	edges    []model.ClockEdge
 }
+
+// maxEdgesWaiting bounds the edges that wait for a reader: those of 20 s from traces at their fastest.
+const maxEdgesWaiting = 16_384
 
 // maxWaiting bounds the findings that wait for a reader: what one that takes every
 // second sees when 4,096 clocks change their state in it.
@@ -32,10 +36,9 @@ func (t *Timeline) Feed() *Feed {
 // Take returns what came since the last call: of each clock the newest model.
 func (f *Feed) Take() Outcome {
 	f.of.mu.Lock()
-	models, findings := f.models, f.findings
-	f.models, f.findings = map[string]model.ClockModel{}, nil
+	models, out := f.models, Outcome{Findings: f.findings, Edges: f.edges}
+	f.models, f.findings, f.edges = map[string]model.ClockModel{}, nil, nil
 	f.of.mu.Unlock()
-	out := Outcome{Findings: findings}
 	for _, id := range slices.Sorted(maps.Keys(models)) {
 		out.Models = append(out.Models, models[id])
 	}
@@ -63,5 +66,8 @@ func (t *Timeline) feed(out *Outcome) {
 			t.stats.FeedsOverflowed.Add(int64(over))
 		}
 		f.findings = append(f.findings, out.Findings[:min(room, len(out.Findings))]...)
+		room = min(maxEdgesWaiting-len(f.edges), len(out.Edges))
+		t.stats.FeedsOverflowed.Add(int64(len(out.Edges) - room))
+		f.edges = append(f.edges, out.Edges[:room]...)
 	}
 }

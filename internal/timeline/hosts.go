@@ -128,6 +128,7 @@ func (t *Timeline) current(tr *track) {
 		t.hosts[host] = tr.id
 		delete(t.rivals, host)
 	case tr.name.boot == anyBoot && now.name.boot != anyBoot:
+	case tr.foreign && now.heard.Sub(tr.heard) > lateNews: // models come in any order
 	case tr.born > now.born:
 		t.hosts[host] = tr.id
 	case tr.heard.Sub(now.begun) > lateNews && t.rivals[host] != tr.id:

@@ -55,6 +55,11 @@ func (t *Timeline) AddEdge(e model.ClockEdge) error {
 		return err
 	}
 	t.takePair(&e)
+	if t.shared != nil {
+		if err := t.addShared(&e); err != nil || !e.Prompt {
+			return t.refusedShared(err)
+		}
+	}
 	if e.Prompt {
 		return t.checkPrompt(&e)
 	}
@@ -112,6 +117,9 @@ func (t *Timeline) add(e *model.ClockEdge) error {
 // counted returns what the solver counted: without waiting for it, what it had when
 // a solution that is under way began.
 func (t *Timeline) counted() graph.Counters {
+	if t.shared != nil {
+		return t.shared.counted()
+	}
 	if t.solving.TryLock() {
 		defer t.solving.Unlock()
 		t.drain()

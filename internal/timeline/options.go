@@ -19,6 +19,11 @@ type Options struct {
 	// Slew is by how much the rate of a real-time clock can change from any moment on
 	// without this being told, dimensionless: after its last window its bound grows by it.
 	Slew float64
+	// Shared: several gateways have one timeline, of which one solves for the clocks (Lead). They exchange edges and
+	// models.
+	Shared bool
+	// steered: others extrapolate the scales that are solved here.
+	steered bool
 	// Now tells the time at which models of others come; time.Now by default.
 	Now func() time.Time
 }
@@ -42,6 +47,14 @@ const (
 
 // DefaultOptions returns what zero values mean.
 func DefaultOptions() Options { return Options{}.withDefaults() }
+
+// turn is how fast the pace of a scale changes, per ns; 0: without a limit.
+func (o *Options) turn() float64 {
+	if o.Shared || o.steered {
+		return maxTurn
+	}
+	return 0
+}
 
 func (o Options) withDefaults() Options {
 	if o.History <= 0 {

@@ -107,7 +107,7 @@ func (p *reading) window(raw *segment, slew float64) (w window, ok bool) {
 	return window{
 		from: from, until: p.realtime(p.until), at: from, offset: p.from + last.offsetAt(p.from) - from,
 		drift: (1+last.drift)/(1+p.drift) - 1, bound: bound, growth: min(1, last.growth+p.driftBound+slew),
-		sigma: math.Hypot(last.sigma, p.sigma), by: p,
+		sigma: math.Hypot(last.sigma, p.sigma), by: p, known: last.known,
 	}, true
 }
 
@@ -177,16 +177,16 @@ func (t *Timeline) byRaw(tr *track, p *reading) (w window, on *scale, ok bool) {
 	}
 	on = raw.last().scale
 	ahead, since := float64(p.until)-float64(raw.last().last().until), t.opt.Now().Sub(raw.heard).Nanoseconds()
-	if !parse(on.reference).raw || math.Abs(ahead) > float64(t.opt.Forget) || ahead > float64(maxAhead+max(0, since)) {
+	if reference, _ := restsOn(on.reference); !parse(reference).raw || math.Abs(ahead) > float64(t.opt.Forget) || ahead > float64(maxAhead+max(0, since)) {
 		return w, nil, false
 	}
 	w, ok = p.window(raw.last(), t.opt.Slew)
 	return w, on, ok
 }
 
-// agrees reports whether the clock is solved here, and contradicts nobody.
+// agrees reports whether the clock is solved here, or for all gateways elsewhere, and contradicts nobody.
 func (t *track) agrees() bool {
-	return t.solved() && !t.untrusted && !t.undecided
+	return (t.solved() || t != nil && len(t.segments) > 0 && t.last().scale.shared()) && !t.untrusted && !t.undecided
 }
 
 func (t *track) solved() bool { return t != nil && len(t.segments) > 0 && !t.foreign }

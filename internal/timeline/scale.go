@@ -20,7 +20,9 @@ type scale struct {
 	anchored bool
 	// foreign: another gateway owns the scale, and its models lead to it directly.
 	foreign bool
-	asked   atomic.Int64 // newest reading of the reference that was asked for
+	// turn is how fast its pace changes, per ns, where other gateways extrapolate it; 0: without a limit.
+	turn  float64
+	asked atomic.Int64 // newest reading of the reference that was asked for
 	// told is what was told before the scale was retracted, oldest first.
 	told []told
 
@@ -70,6 +72,9 @@ type told struct {
 	line        line
 	from, until int64
 }
+
+// shared reports whether the scale is that of several gateways, of which another one solves.
+func (s *scale) shared() bool { return s.foreign && s.turn > 0 }
 
 func (s *scale) time(ref int64) int64 {
 	if s.foreign {
@@ -160,7 +165,11 @@ func (s *scale) approach(at int64, v *vote) {
 	if math.Abs(gap) <= float64(astray) {
 		s.setBy, s.paired = max(s.setBy, len(v.reach)), s.paired || v.paired
 	}
-	s.line.steer(from, clamp(v.median.slope+gap/settle), maxScaleKnots)
+	pace := clamp(v.median.slope + gap/settle)
+	if s.turn > 0 {
+		pace = s.towards(from, v.median.slope, gap)
+	}
+	s.line.steer(from, pace, maxScaleKnots)
 }
 
 // retract lets the scale follow again from a reading of its reference on: what was told
@@ -186,4 +195,23 @@ func raise(to *atomic.Int64, v int64) {
 			return
 		}
 	}
+}
+
+// turned is by how much a scale that another gateway steers can have departed from what was known of it so many ns
+// before.
+func (s *scale) turned(since int64) int64 {
+	if s.turn == 0 || since <= 0 {
+		return 0
+	}
+	x := float64(since)
+	return int64(math.Ceil(min(s.turn*x*(x/2+float64(turnsIn)), 2*maxSlew*x)))
+}
+
+// towards is the pace at which a shared scale goes on from a reading of its reference: it comes near the wanted one, and
+// closes the gap without passing it.
+func (s *scale) towards(from int64, rate, gap float64) float64 {
+	catch := math.Copysign(min(math.Abs(gap)/settle, math.Sqrt(2*s.turn*math.Abs(gap))), gap)
+	last := s.line.piece(from)
+	most := s.turn * float64(min(max(0, from-last.x), turnsIn))
+	return clamp(max(last.slope-most, min(last.slope+most, rate+catch)))
 }

@@ -55,6 +55,8 @@ type Counters struct {
 	PairsUnused        int64 // and that did not, though nothing is wrong with them
 	Refused            int64 // edges and models that could not be used
 	ModelsSolvedHere   int64 // models of others for clocks that are solved here
+	ModelsOld          int64 // models of others that are too old, or older than what is known
+	Leads              int64 // 1 where this process solves for the clocks
 	ClocksOverflowed   int64 // clocks beyond MaxClocks
 	ClocksForgotten    int64
 	AliasesOverflowed  int64
@@ -79,7 +81,7 @@ func (t *Timeline) State() State {
 	for _, id := range slices.Sorted(maps.Keys(t.tracks)) {
 		tr := t.tracks[id]
 		s.Clocks = append(s.Clocks, ClockState{
-			Model: tr.model(), BoundNow: tr.boundNow(now), Stale: now.Sub(tr.heard) > silent, Host: tr.name.host, Heard: tr.heard, Neighbours: tr.neighbours, Steps: tr.steps,
+			Model: tr.model(), BoundNow: tr.boundNow(now), Stale: now.Sub(tr.observed()) > silent, Host: tr.name.host, Heard: tr.heard, Neighbours: tr.neighbours, Steps: tr.steps,
 			Foreign: tr.foreign, Undecided: tr.undecided, Evidence: slices.Clone(tr.evidence),
 		})
 	}
@@ -89,9 +91,21 @@ func (t *Timeline) State() State {
 	return s
 }
 
+// observed is when something was heard of the clock last. Of a shared timeline it is when the leader's model ends: that
+// may have been read long after.
+func (t *track) observed() time.Time {
+	if t.last().scale.shared() {
+		return time.Unix(0, min(t.heard.UnixNano(), t.last().last().known))
+	}
+	return t.heard
+}
+
 // boundNow is the bound at what the clock may read by now.
 func (t *track) boundNow(now time.Time) int64 {
 	m := t.model()
+	if t.last().scale.shared() {
+		return grow(m.BoundAt(m.Until+max(0, now.Sub(t.observed()).Nanoseconds())), t.last().scale.turned(now.Sub(t.observed()).Nanoseconds()))
+	}
 	since := max(0, now.Sub(t.heard).Nanoseconds())
 	if t.last().scale.anchored { // what was heard was older when it came
 		since += min(max(0, t.heard.UnixNano()-m.Time(m.Until)), maxAhead)
@@ -102,7 +116,10 @@ func (t *track) boundNow(now time.Time) int64 {
 // Counters returns what was counted so far, of edges up to the last solution that
 // began.
 func (t *Timeline) Counters() Counters {
-	edges := t.counted()
+	edges, leads := t.counted(), int64(0)
+	if t.Leads() {
+		leads = 1
+	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	untrusted, doubted := int64(0), int64(0)
@@ -115,7 +132,7 @@ func (t *Timeline) Counters() Counters {
 		}
 	}
 	return Counters{
-		Clocks: int64(len(t.tracks)), Untrusted: untrusted, Doubted: doubted,
+		Leads: leads, ModelsOld: t.stats.Old.Load(), Clocks: int64(len(t.tracks)), Untrusted: untrusted, Doubted: doubted,
 		Edges: edges, PairsTaken: t.stats.Prompt.Load(), PairsUnused: t.stats.Unused.Load(), Refused: t.stats.Refused.Load(), ModelsSolvedHere: t.stats.Solved.Load(),
 		ClocksOverflowed: t.stats.Overflowed.Load(), ClocksForgotten: t.stats.Forgotten.Load(),
 		HostsAmbiguous: t.stats.HostsAmbiguous.Load(), AliasesAmbiguous: t.stats.AliasesAmbiguous.Load(), EdgesOverflowed: t.stats.InboxOverflowed.Load(),

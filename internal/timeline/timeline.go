@@ -30,6 +30,8 @@ type Provider interface {
 type Outcome struct {
 	Models   []model.ClockModel // of the clocks of which something new is known
 	Findings []model.Finding
+	// Edges are what this process has observed, for all gateways of a shared timeline; only a Feed has them.
+	Edges []model.ClockEdge
 }
 
 // Timeline places readings of many clocks. It is safe for concurrent use.
@@ -48,6 +50,8 @@ type Timeline struct {
 	comparing sync.Mutex                       // guards what follows, and is taken last: a reading does not wait for a solution
 	compared  *bounded.Map[string, comparison] // by clock of a host, the one last seen longest ago first
 
+	shared *shared // nil: this timeline is that of one gateway
+
 	inbox inbox // of edges that come during a solution
 	edges atomic.Pointer[graph.Counters]
 
@@ -61,6 +65,7 @@ type Timeline struct {
 	feeds    map[*Feed]bool
 	births   int64
 	waits    map[string]*wait // by reference
+	newest   int64            // ns on its timeline, up to when any model has observed a clock
 }
 
 var _ clock.Placer = (*Timeline)(nil)
@@ -68,7 +73,7 @@ var _ clock.Placer = (*Timeline)(nil)
 // counters count what nobody else does.
 type counters struct {
 	Refused, Overflowed, Forgotten, Solved, FeedsOverflowed, InboxOverflowed atomic.Int64
-	Prompt, Unused                                                           atomic.Int64
+	Prompt, Unused, Old                                                      atomic.Int64
 	AliasesOverflowed, AliasesAmbiguous, HostsAmbiguous                      atomic.Int64
 }
 
@@ -78,6 +83,9 @@ func New(opt Options) *Timeline {
 	t := &Timeline{
 		opt: opt, tracks: map[string]*track{}, scales: map[string]*scale{}, hosts: map[string]string{}, rivals: map[string]string{},
 		aliases: map[string]*alias{}, paired: newLastSeen[pairing](&opt), compared: newLastSeen[comparison](&opt), feeds: map[*Feed]bool{}, watch: newWatch(&opt), waits: map[string]*wait{},
+	}
+	if opt.Shared {
+		t.shared = newShared(&t.opt)
 	}
 	t.solver = t.newSolver(opt.Prefer)
 	return t
@@ -100,18 +108,31 @@ const scalesOfClock = 2
 const farthest = math.MaxInt64 / 2
 
 // AddModel takes a model that another gateway solved; it counts at once. Of a clock
-// that is solved here, models of others are left out and counted.
+// that is solved here, models of others are left out and counted, as is one that is older than
+// Options.Forget where the timeline is shared.
 func (t *Timeline) AddModel(m model.ClockModel) error {
 	if err := checkModel(&m); err != nil {
 		t.stats.Refused.Add(1)
 		return err
 	}
+	if s := t.shared; s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.passed(&m)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	tr := t.tracks[m.Clock]
+	tr, heard := t.tracks[m.Clock], t.opt.Now()
 	if tr != nil && !tr.foreign {
 		t.stats.Solved.Add(1)
 		return nil
+	}
+	if t.shared != nil {
+		var ok bool
+		if heard, ok = t.age(tr, &m); !ok {
+			t.stats.Old.Add(1)
+			return nil
+		}
 	}
 	if most := scalesOfClock * t.opt.MaxClocks; t.scales[m.Timeline] == nil && len(t.scales) >= most {
 		t.stats.Refused.Add(1)
@@ -122,17 +143,41 @@ func (t *Timeline) AddModel(m model.ClockModel) error {
 			return fmt.Errorf("add clock model of %s: got clock %d; want at most %d", m.Clock, t.opt.MaxClocks+1, t.opt.MaxClocks)
 		}
 	}
-	tr.foreign, tr.untrusted, tr.heard = true, m.Untrusted, t.opt.Now()
+	tr.foreign, tr.untrusted, tr.heard = true, m.Untrusted, heard
 	if m.Untrusted && len(tr.segments) > 0 {
 		return nil
 	}
-	tr.learn(t.foreign(m.Timeline), window{
-		from: m.From, until: m.Until, at: m.At, offset: m.Offset, drift: m.Drift,
+	w, on := window{
+		from: m.From, until: m.Until, at: m.At, offset: m.Offset, drift: m.Drift, known: m.Time(m.Until),
 		bound: m.Bound, growth: t.growth(tr.name, m.Growth), sigma: m.Sigma,
-	}, &t.opt)
-	tr.expect(tr.heard)
+	}, t.foreign(m.Timeline)
+	if t.told(tr, &m) {
+		return nil
+	}
+	if by, scale, ok := t.again(tr, &w); ok && scale == on {
+		w = by
+	}
+	tr.learn(on, w, &t.opt)
+	tr.expect(t.opt.Now())
 	t.current(tr)
 	return nil
+}
+
+// told ends the doubt about a clock that a model tells of, and reports whether the model is from before it: then the
+// clock stays where it is.
+func (t *Timeline) told(tr *track, m *model.ClockModel) bool {
+	d := tr.doubt
+	if d == nil || d.first == nil {
+		return false
+	}
+	if !m.Stepped && m.From <= d.wallFrom {
+		return true
+	}
+	tr.doubt = nil
+	if raw := t.tracks[d.first.raw]; raw != nil {
+		raw.doubt = nil
+	}
+	return false
 }
 
 func checkModel(m *model.ClockModel) error {
@@ -164,7 +209,7 @@ func checkModel(m *model.ClockModel) error {
 func (t *Timeline) foreign(name string) *scale {
 	s := t.scales[name]
 	if s == nil {
-		s = &scale{name: name, reference: name, foreign: true, anchored: true}
+		s = &scale{name: name, reference: name, foreign: true, anchored: true, turn: t.opt.turn()}
 		t.scales[name] = s
 	}
 	s.used = true // whatever forget has gone through already

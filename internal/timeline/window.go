@@ -18,6 +18,7 @@ type window struct {
 	growth      float64
 	sigma       float64
 	by          *reading // of a real-time clock by its raw clock; nil where it was solved
+	known       int64    // of a foreign scale: the time up to which the scale is known
 }
 
 func (w *window) offsetAt(reading int64) int64 {
@@ -108,7 +109,11 @@ func (s *segment) place(reading int64) spot {
 	if i+3 < len(s.windows) {
 		best.narrow(s.last(), reading, offset)
 	}
-	if blur := s.scale.blur(ref); blur > 0 && best.bound != model.NoBound {
+	blur := s.scale.blur(ref)
+	if s.scale.foreign {
+		blur = s.scale.turned(ref - s.last().known)
+	}
+	if blur > 0 && best.bound != model.NoBound {
 		best.bound = grow(best.bound, blur)
 	}
 	return best

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/lockstep-otel/lockstep/internal/causality"
+	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/skewmap"
 	"github.com/lockstep-otel/lockstep/internal/timeline"
 	"github.com/lockstep-otel/lockstep/processor/clockskewprocessor/internal/metadata"
@@ -80,8 +81,14 @@ func (p *skew) find(host component.Host) (clocks, error) {
 	if !ok {
 		return nil, fmt.Errorf("find timeline: extension %q is a %T; want one of type timeline", p.cfg.Timeline, ext)
 	}
-	return provider.Timeline(), nil
+	return observer{provider.Timeline()}, nil
 }
+
+// observer is a timeline that several processes may share: what spans show here counts for all of them.
+type observer struct{ *timeline.Timeline }
+
+// AddEdge implements causality.Timeline.
+func (o observer) AddEdge(e model.ClockEdge) error { return o.Observe(e) }
 
 func (p *skew) use(c clocks) {
 	p.mu.Lock()

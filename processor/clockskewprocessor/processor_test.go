@@ -228,6 +228,6 @@ func TestTheTimelineIsLookedUp(t *testing.T) {
 	require.ErrorContains(t, p.Start(t.Context(), host{id: stranger{}}), `find timeline: extension "timeline" is a clockskewprocessor.stranger; want one of type timeline`)
 	shared := timeline.New(timeline.Options{})
 	require.NoError(t, p.Start(t.Context(), host{id: provider{t: shared}}))
-	assert.Same(t, shared, p.clocks)
+	assert.Equal(t, observer{shared}, p.clocks)
 	require.NoError(t, p.Shutdown(t.Context()))
 }

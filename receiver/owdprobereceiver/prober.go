@@ -221,7 +221,7 @@ func (p *prober) feed(edges []model.ClockEdge, now time.Time) {
 	refused := 0
 	var first error
 	for i := range edges {
-		if err := p.timeline.AddEdge(edges[i]); err != nil {
+		if err := p.timeline.Observe(edges[i]); err != nil {
 			refused++
 			first = cmp.Or(first, err)
 		}

@@ -185,7 +185,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorClocksLost, err = builder.meter.Int64ObservableCounter(
 		"otelcol_connector_clocks_lost",
-		metric.WithDescription("Models and findings that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]"),
+		metric.WithDescription("Models, edges and findings that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)

@@ -72,7 +72,7 @@ func AssertEqualConnectorClocksForeignRecords(t *testing.T, tt *componenttest.Te
 func AssertEqualConnectorClocksLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_clocks_lost",
-		Description: "Models and findings that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]",
+		Description: "Models, edges and findings that were dropped, since there was no room for them, the next component refused them for good, or the collector stopped. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

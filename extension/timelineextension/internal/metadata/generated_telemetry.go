@@ -41,6 +41,8 @@ type TelemetryBuilder struct {
 	ExtensionTimelineEdgesOverflowed    metric.Int64ObservableCounter
 	ExtensionTimelineFindingsOverflowed metric.Int64ObservableCounter
 	ExtensionTimelineHostsAmbiguous     metric.Int64ObservableCounter
+	ExtensionTimelineLeads              metric.Int64ObservableGauge
+	ExtensionTimelineModelsOld          metric.Int64ObservableCounter
 	ExtensionTimelinePairs              metric.Int64ObservableCounter
 	ExtensionTimelinePairsUnused        metric.Int64ObservableCounter
 	ExtensionTimelineRefused            metric.Int64ObservableCounter
@@ -258,6 +260,36 @@ func (builder *TelemetryBuilder) RegisterExtensionTimelineHostsAmbiguousCallback
 	return nil
 }
 
+// RegisterExtensionTimelineLeadsCallback sets callback for observable ExtensionTimelineLeads metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelineLeadsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineLeads, obs: o})
+		return nil
+	}, builder.ExtensionTimelineLeads)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterExtensionTimelineModelsOldCallback sets callback for observable ExtensionTimelineModelsOld metric.
+func (builder *TelemetryBuilder) RegisterExtensionTimelineModelsOldCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ExtensionTimelineModelsOld, obs: o})
+		return nil
+	}, builder.ExtensionTimelineModelsOld)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterExtensionTimelinePairsCallback sets callback for observable ExtensionTimelinePairs metric.
 func (builder *TelemetryBuilder) RegisterExtensionTimelinePairsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -429,7 +461,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExtensionTimelineFindingsOverflowed, err = builder.meter.Int64ObservableCounter(
 		"otelcol_extension_timeline_findings_overflowed",
-		metric.WithDescription("Findings lost because no clocks connector took them in time. [Alpha]"),
+		metric.WithDescription("Findings, models and edges lost because no clocks connector took them in time. [Alpha]"),
 		metric.WithUnit("{finding}"),
 	)
 	errs = errors.Join(errs, err)
@@ -437,6 +469,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_extension_timeline_hosts_ambiguous",
 		metric.WithDescription("Hosts of which two boots were heard of at a time, and whose name was neither's. [Alpha]"),
 		metric.WithUnit("{host}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionTimelineLeads, err = builder.meter.Int64ObservableGauge(
+		"otelcol_extension_timeline_leads",
+		metric.WithDescription("1 where this collector solves for the clocks, 0 where another one does it for a shared timeline. [Alpha]"),
+		metric.WithUnit("1"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExtensionTimelineModelsOld, err = builder.meter.Int64ObservableCounter(
+		"otelcol_extension_timeline_models_old",
+		metric.WithDescription("Models of a shared timeline left out because they are older than forget_after, or than what is known of their clock. [Alpha]"),
+		metric.WithUnit("{model}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExtensionTimelinePairs, err = builder.meter.Int64ObservableCounter(

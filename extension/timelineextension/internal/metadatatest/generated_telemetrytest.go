@@ -194,7 +194,7 @@ func AssertEqualExtensionTimelineEdgesOverflowed(t *testing.T, tt *componenttest
 func AssertEqualExtensionTimelineFindingsOverflowed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_extension_timeline_findings_overflowed",
-		Description: "Findings lost because no clocks connector took them in time. [Alpha]",
+		Description: "Findings, models and edges lost because no clocks connector took them in time. [Alpha]",
 		Unit:        "{finding}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -219,6 +219,36 @@ func AssertEqualExtensionTimelineHostsAmbiguous(t *testing.T, tt *componenttest.
 		},
 	}
 	got, err := tt.GetMetric("otelcol_extension_timeline_hosts_ambiguous")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualExtensionTimelineLeads(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_extension_timeline_leads",
+		Description: "1 where this collector solves for the clocks, 0 where another one does it for a shared timeline. [Alpha]",
+		Unit:        "1",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_extension_timeline_leads")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualExtensionTimelineModelsOld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_extension_timeline_models_old",
+		Description: "Models of a shared timeline left out because they are older than forget_after, or than what is known of their clock. [Alpha]",
+		Unit:        "{model}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_extension_timeline_models_old")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
