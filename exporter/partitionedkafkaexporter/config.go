@@ -41,7 +41,7 @@ type Config struct {
 type TopicConfig struct {
 	Topic string `mapstructure:"topic"`
 	// PartitionBy is what is kept together in one partition: the parts of one collective (rendezvous, spans
-	// alone), or all of a job.
+	// alone), all of a job, or what is known of a clock or of two (clock, log records alone).
 	PartitionBy string `mapstructure:"partition_by"`
 
 	_ struct{}
@@ -69,9 +69,9 @@ type CompressionParams struct {
 
 // Values of settings.
 const (
-	byRendezvous, byJob = "rendezvous", "job"
-	defaultTraceTopic   = "lockstep-operations"
-	defaultLogTopic     = "lockstep-events"
+	byRendezvous, byJob, byClock = "rendezvous", "job", "clock"
+	defaultTraceTopic            = "lockstep-operations"
+	defaultLogTopic              = "lockstep-events"
 )
 
 var compressions = map[string]sarama.CompressionCodec{
@@ -127,7 +127,7 @@ func (c *Config) Validate() error {
 		same = fmt.Errorf("check traces::topic: got %q for logs as well; want two topics", c.Traces.Topic)
 	}
 	return errors.Join(
-		same, c.ClientConfig.Validate(), c.Traces.validate("traces", byRendezvous, byJob), c.Logs.validate("logs", byJob), c.Producer.validate(),
+		same, c.ClientConfig.Validate(), c.Traces.validate("traces", byRendezvous, byJob), c.Logs.validate("logs", byJob, byClock), c.Producer.validate(),
 	)
 }
 

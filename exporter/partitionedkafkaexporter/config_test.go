@@ -36,7 +36,9 @@ func TestLoadConfig(t *testing.T) {
 	storage := component.MustNewID("queue_storage")
 	all.Queue.Get().StorageID, all.Queue.Get().QueueSize = &storage, 1_000_000_000
 	all.Retry.MaxElapsedTime = time.Hour
-	for name, want := range map[string]*Config{"partitioned_kafka": newDefaultConfig(), "partitioned_kafka/all": all} {
+	clocks := newDefaultConfig()
+	clocks.Logs = TopicConfig{Topic: "lockstep-clocks", PartitionBy: "clock"}
+	for name, want := range map[string]*Config{"partitioned_kafka": newDefaultConfig(), "partitioned_kafka/all": all, "partitioned_kafka/clocks": clocks} {
 		t.Run(name, func(t *testing.T) {
 			sub, err := cm.Sub(name)
 			require.NoError(t, err)
@@ -54,7 +56,7 @@ func TestValidate_EachField_IsNamed(t *testing.T) {
 		`check traces::topic: got "a/b"; want 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'`: func(c *Config) { c.Traces.Topic = "a/b" },
 		`check logs::topic: got ""; want 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'`:      func(c *Config) { c.Logs.Topic = "" },
 		`check traces::partition_by: got "rank"; want rendezvous, job`:                                    func(c *Config) { c.Traces.PartitionBy = "rank" },
-		`check logs::partition_by: got "rendezvous"; want job`:                                            func(c *Config) { c.Logs.PartitionBy = "rendezvous" },
+		`check logs::partition_by: got "rendezvous"; want job, clock`:                                     func(c *Config) { c.Logs.PartitionBy = "rendezvous" },
 		"check producer::max_message_bytes: got 100; want 10000 to 67108864":                              func(c *Config) { c.Producer.MaxMessageBytes = 100 },
 		`check producer::compression: got "br"; want gzip, lz4, none, snappy, zstd`:                       func(c *Config) { c.Producer.Compression = "br" },
 		"check producer::compression_params::level: got 23; want 1 to 9 of gzip, 1 to 22 of zstd": func(c *Config) {

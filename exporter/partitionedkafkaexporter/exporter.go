@@ -20,6 +20,9 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/component/kafka"
 )
 
+// errNoClockEvent is why a record does not go to a topic of clocks.
+var errNoClockEvent = errors.New("read log records: got some that are no clock events, or name no clocks; want lockstep.clock.edge and lockstep.clock.model alone with logs::partition_by: clock (see docs/format/clock-events.md)")
+
 // writer writes data of one signal to its topic.
 type writer[T any] struct {
 	signal   signal[T]
@@ -40,20 +43,20 @@ func newWriter[T any](c *Config, topic TopicConfig, s signal[T], set component.T
 	if err != nil {
 		return nil, fmt.Errorf("make counters: %w", err)
 	}
-	w := &writer[T]{signal: s, topic: topic, meter: meter, outcomes: outcomesOf(s.name), log: set.Logger}
+	w := &writer[T]{signal: s, topic: topic, meter: meter, outcomes: outcomesOf(s.name, topic.Topic), log: set.Logger}
 	w.ends, w.end = context.WithCancelCause(context.Background())
 	w.producer = newProducer(c, topic.Topic, func() { meter.ExporterPartitionedKafkaProducers.Add(context.Background(), 1, w.outcomes.all) })
 	return w, errors.Join(
 		meter.RegisterExporterPartitionedKafkaPartitionsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(w.balance.partitions()), w.outcomes.all)
+			o.Observe(int64(w.balance.partitions()), w.outcomes.topic)
 			return nil
 		}),
 		meter.RegisterExporterPartitionedKafkaPartitionSkewCallback(func(_ context.Context, o metric.Float64Observer) error {
-			o.Observe(w.balance.skew(), w.outcomes.all)
+			o.Observe(w.balance.skew(), w.outcomes.topic)
 			return nil
 		}),
 		meter.RegisterExporterPartitionedKafkaSentBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(w.producer.meters.Sent(), w.outcomes.all)
+			o.Observe(w.producer.meters.Sent(), w.outcomes.topic)
 			return nil
 		}),
 	)
@@ -99,8 +102,12 @@ func (w *writer[T]) writeAll(ctx context.Context, data T) error {
 	w.resize(n)
 	var records []record
 	for _, p := range w.signal.split(data, n) {
-		if p.partition == anyPartition {
+		switch p.partition {
+		case anyPartition:
 			p.partition = int32(w.turn.Add(1) % uint32(n))
+		case noPartition:
+			w.refuse(ctx, w.signal.count(p.data), errNoClockEvent)
+			continue
 		}
 		records = w.encode(ctx, records, p, limit)
 	}
@@ -252,7 +259,7 @@ func (w *writer[T]) giveBack(data T, records, items int, cause error) error {
 // resize warns where the topic has another number of partitions than before.
 func (w *writer[T]) resize(n int32) {
 	if former := w.balance.resize(n, time.Now()); former != 0 && former != int(n) {
-		w.log.Warn("The topic has another number of partitions. Until all writers know it, parts of one collective go to two partitions.",
+		w.log.Warn("The topic has another number of partitions. Until all writers know it, parts of one collective, or of one key, go to two partitions.",
 			zap.String("topic", w.topic.Topic), zap.Int("before", former), zap.Int32("now", n))
 	}
 }

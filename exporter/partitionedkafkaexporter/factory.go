@@ -16,16 +16,18 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 )
 
-// outcomes are what becomes of the records and items of a signal.
-type outcomes struct{ acknowledged, returned, refused, all metric.MeasurementOption }
+// outcomes are what becomes of the records and items of a signal, and of what is observed of a topic: several exporters
+// of a collector write to different ones.
+type outcomes struct{ acknowledged, returned, refused, all, topic metric.MeasurementOption }
 
-func outcomesOf(signal string) outcomes {
+func outcomesOf(signal, topic string) outcomes {
 	of := func(outcome string) metric.MeasurementOption {
 		return metric.WithAttributeSet(attribute.NewSet(attribute.String("signal", signal), attribute.String("outcome", outcome)))
 	}
 	return outcomes{
 		acknowledged: of("acknowledged"), returned: of("returned"), refused: of("refused"),
-		all: metric.WithAttributeSet(attribute.NewSet(attribute.String("signal", signal))),
+		all:   metric.WithAttributeSet(attribute.NewSet(attribute.String("signal", signal))),
+		topic: metric.WithAttributeSet(attribute.NewSet(attribute.String("signal", signal), attribute.String("topic", topic))),
 	}
 }
 
@@ -58,7 +60,11 @@ func newTraces(ctx context.Context, set exporter.Settings, cfg component.Config)
 
 func newLogs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
 	c := cfg.(*Config)
-	w, err := newWriter(c, c.Logs, logsSignal, set.TelemetrySettings)
+	s := logsSignal
+	if c.Logs.PartitionBy == byClock {
+		s.split = splitLogsByClock
+	}
+	w, err := newWriter(c, c.Logs, s, set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}

@@ -9,10 +9,15 @@ import (
 
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
+	"github.com/lockstep-otel/lockstep/internal/otelmap/clockmap"
 )
 
-// anyPartition is that of data which nothing needs to be beside.
-const anyPartition = -1
+const (
+	// anyPartition is that of data which nothing needs to be beside.
+	anyPartition = -1
+	// noPartition is that of data which do not belong to the topic.
+	noPartition = -2
+)
 
 // part is what goes to one partition.
 type part[T any] struct {
@@ -86,6 +91,38 @@ func splitLogsByJob(ld plog.Logs, n int32) []part[plog.Logs] {
 		rl.MoveTo(jobs.of(rl.Resource(), n, plog.NewLogs).ResourceLogs().AppendEmpty())
 	}
 	return jobs.parts
+}
+
+// splitLogsByClock moves each clock event of ld to a part of its key, of which a compacted topic keeps the last. Records
+// that are no clock events are a part of no partition.
+func splitLogsByClock(ld plog.Logs, n int32) (parts []part[plog.Logs]) {
+	index := map[string]int{}
+	for _, rl := range ld.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, lr := range sl.LogRecords().All() {
+				key := clockmap.Key(lr)
+				at, known := index[key]
+				if !known {
+					at = len(parts)
+					index[key] = at
+					p := part[plog.Logs]{partition: noPartition, data: plog.NewLogs()}
+					if key != "" {
+						p.key = []byte(key)
+						p.partition = model.Partition(p.key, n)
+					}
+					parts = append(parts, p)
+				}
+				to := parts[at].data.ResourceLogs().AppendEmpty()
+				rl.Resource().CopyTo(to.Resource())
+				to.SetSchemaUrl(rl.SchemaUrl())
+				scope := to.ScopeLogs().AppendEmpty()
+				sl.Scope().CopyTo(scope.Scope())
+				scope.SetSchemaUrl(sl.SchemaUrl())
+				lr.MoveTo(scope.LogRecords().AppendEmpty())
+			}
+		}
+	}
+	return parts
 }
 
 // jobParts are the parts of a request by job.

@@ -3,6 +3,7 @@
 package clockmap
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,9 @@ func FuzzLogs(f *testing.F) {
 				for _, lr := range sl.LogRecords().All() {
 					rereadEdge(t, lr)
 					rereadModel(t, lr)
+					if key := Key(lr); key != "" {
+						require.Truef(t, strings.HasPrefix(key, lr.EventName()+"\x00") && strings.HasSuffix(key, "\x00"), "%q", key)
+					}
 				}
 			}
 		}
