@@ -22,6 +22,9 @@ type Config struct {
 	// Logs is where log records come from. With as many partitions as the topic of spans, a collector gets both
 	// of a job.
 	Logs TopicConfig `mapstructure:"logs"`
+	// Read is which partitions are read: those that the group assigns (group), or all of them, from their first record
+	// and without a group (all).
+	Read string `mapstructure:"read"`
 	// GroupID names the collectors that share the partitions.
 	GroupID string `mapstructure:"group_id"`
 	// GroupInstanceID names this collector over its restarts, so that a restart within SessionTimeout moves no
@@ -39,6 +42,10 @@ type Config struct {
 	CommitInterval time.Duration `mapstructure:"commit_interval"`
 	// JobsID names an extension that has analyses forget the jobs that another collector gets; nil: none does.
 	JobsID *component.ID `mapstructure:"jobs"`
+	// TimelineID names a timeline extension that several collectors share; nil: none. Where all partitions are read, it
+	// is told when it has what they had at the start. A member of a group waits for that, and the one that has partition
+	// 0 of its first topic solves for the clocks.
+	TimelineID *component.ID `mapstructure:"timeline"`
 	// Retry is how records are given again that the next component refuses for now.
 	Retry configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 
@@ -66,6 +73,7 @@ type HoldConfig struct {
 
 // Values of settings.
 const (
+	readGroup, readAll = "group", "all"
 	earliest, latest   = "earliest", "latest"
 	defaultTraceTopic  = "lockstep-jobs"
 	defaultLogTopic    = "lockstep-job-events"
@@ -92,7 +100,7 @@ func newDefaultConfig() *Config {
 	return &Config{
 		ClientConfig: kafka.NewClientConfig("lockstep"),
 		Traces:       TopicConfig{Topic: defaultTraceTopic}, Logs: TopicConfig{Topic: defaultLogTopic},
-		GroupID: defaultGroup, SessionTimeout: defaultSession, InitialOffset: earliest, BatchBytes: defaultBatchBytes,
+		Read: readGroup, GroupID: defaultGroup, SessionTimeout: defaultSession, InitialOffset: earliest, BatchBytes: defaultBatchBytes,
 		Hold:           HoldConfig{Steps: defaultHoldSteps, Time: defaultHoldTime, Idle: defaultHoldIdle},
 		CommitInterval: defaultCommit, Retry: defaultRetry,
 	}
@@ -109,6 +117,8 @@ func (c *Config) Validate() error {
 	check(kafka.LegalName(c.Traces.Topic), "check traces::topic: got %q; want %s", c.Traces.Topic, kafka.LegalNames)
 	check(kafka.LegalName(c.Logs.Topic), "check logs::topic: got %q; want %s", c.Logs.Topic, kafka.LegalNames)
 	check(c.Traces.Topic != c.Logs.Topic, "check traces::topic: got %q for logs as well; want two topics", c.Traces.Topic)
+	check(c.Read == readGroup || c.Read == readAll, "check read: got %q; want %s or %s", c.Read, readGroup, readAll)
+	check(c.Read != readAll || c.JobsID == nil, "check jobs: got %v with read: all; want none, since no partition goes to another collector", c.JobsID)
 	check(c.GroupID != "", "check group_id: got none; want one")
 	check(c.GroupInstanceID == "" || kafka.LegalName(c.GroupInstanceID), "check group_instance_id: got %q; want %s", c.GroupInstanceID, kafka.LegalNames)
 	check(c.SessionTimeout >= leastSession, "check session_timeout: got %v; want %v or more", c.SessionTimeout, leastSession)
@@ -127,7 +137,10 @@ const pauseSlack = 5 * time.Second
 // tracker returns how partitions are followed. Each is asked every CommitInterval: where it was not, the process was
 // stopped, or the next component took nothing.
 func (c *Config) tracker() offsets.Config {
-	h := &c.Hold
+	h := c.Hold
+	if c.Read == readAll { // nothing is committed
+		h = HoldConfig{}
+	}
 	return offsets.Config{
 		Steps: h.Steps, Time: h.Time, Idle: h.Idle, Pause: c.CommitInterval + pauseSlack,
 		MaxSteps: maxStepsPerJob, MaxJobs: maxJobsOfPartition, MaxAll: maxStepsHeld,

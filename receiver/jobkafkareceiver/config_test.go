@@ -25,7 +25,9 @@ func TestLoadConfig(t *testing.T) {
 	all.Traces.Topic, all.Logs.Topic = "spans", "events"
 	all.Hold = HoldConfig{Steps: 100, Time: 3 * time.Minute, Idle: time.Hour}
 	all.Retry.MaxInterval = time.Second
-	for name, want := range map[string]*Config{"job_kafka": newDefaultConfig(), "job_kafka/all": all} {
+	clocks, timeline := newDefaultConfig(), component.MustNewID("timeline")
+	clocks.Read, clocks.TimelineID, clocks.Logs.Topic = "all", &timeline, "lockstep-clocks"
+	for name, want := range map[string]*Config{"job_kafka": newDefaultConfig(), "job_kafka/all": all, "job_kafka/clocks": clocks} {
 		sub, err := cm.Sub(name)
 		require.NoError(t, err)
 		cfg := NewFactory().CreateDefaultConfig()
@@ -49,6 +51,11 @@ func TestValidate_EachField_IsNamed(t *testing.T) {
 		"check hold::time: got -1s; want 0s or more":                      func(c *Config) { c.Hold.Time = -time.Second },
 		"check hold::idle: got 1s; want hold::time (2m0s) or more":        func(c *Config) { c.Hold.Idle = time.Second },
 		"check commit_interval: got 0s; want more than 0s":                func(c *Config) { c.CommitInterval = 0 },
+		`check read: got "some"; want group or all`:                       func(c *Config) { c.Read = "some" },
+		"check jobs: got jobs with read: all; want none, since no partition goes to another collector": func(c *Config) {
+			id := component.MustNewID("jobs")
+			c.Read, c.JobsID = "all", &id
+		},
 	} {
 		c := newDefaultConfig()
 		change(c)

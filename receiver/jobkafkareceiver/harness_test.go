@@ -238,7 +238,9 @@ func (r *rig) counted(name, reason string) (n int64) {
 			}
 		}
 	case metricdata.Gauge[int64]:
-		n = d.DataPoints[0].Value
+		for _, p := range d.DataPoints {
+			n += p.Value
+		}
 	}
 	return n
 }

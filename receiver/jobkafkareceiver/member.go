@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-otel/lockstep/internal/component/health"
 	"github.com/lockstep-otel/lockstep/internal/component/jobs"
 	"github.com/lockstep-otel/lockstep/internal/component/kafka"
+	"github.com/lockstep-otel/lockstep/internal/timeline"
 	"github.com/lockstep-otel/lockstep/receiver/jobkafkareceiver/internal/metadata"
 )
 
@@ -38,7 +39,9 @@ type member struct {
 	traces   *deliver.Sender[ptrace.Traces]
 	logs     *deliver.Sender[plog.Logs]
 	topics   []string
-	jobs     jobs.Service // nil: there is no such extension
+	shown    atomic.Pointer[[]string] // topics that metrics name, once started
+	jobs     jobs.Service             // nil: there is no such extension
+	timeline *timeline.Timeline       // nil: there is none
 
 	mu      sync.Mutex // guards how many instances there are, and what they have begun
 	made    int
@@ -108,12 +111,16 @@ func (m *member) start(host component.Host) error {
 		return nil
 	}
 	m.status.Start(host)
+	m.shown.Store(&m.topics)
 	if m.cfg.JobsID != nil {
 		service, err := jobs.Find(host, *m.cfg.JobsID)
 		if err != nil {
 			return err //nolint:wrapcheck // says what it is
 		}
 		m.jobs = service
+	}
+	if err := m.findTimeline(host); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel, m.done = cancel, make(chan struct{})
@@ -158,6 +165,7 @@ func (m *member) end() {
 func (m *member) run(ctx context.Context) {
 	defer close(m.done)
 	defer m.dialer.End()
+	m.awaitClocks(ctx)
 	waits := deliver.NewBackoff(&configretry.BackOffConfig{InitialInterval: time.Second, RandomizationFactor: 0.5, Multiplier: 1.5, MaxInterval: 15 * time.Second})
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -194,6 +202,9 @@ func (m *member) join(ctx context.Context) error {
 		return err
 	}
 	m.notice(found)
+	if m.cfg.Read == readAll {
+		return m.readAll(ctx, client, found)
+	}
 	// A member of a name that joins a group again changes nothing, unless what it says of itself has changed.
 	s.Consumer.Group.Member.UserData = []byte(fmt.Sprint(found))
 	group, err := sarama.NewConsumerGroupFromClient(m.cfg.GroupID, client)

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/IBM/sarama"
-
 	"github.com/lockstep-otel/lockstep/internal/offsets"
 )
 
@@ -42,8 +40,8 @@ type owned struct {
 // the numbers that telemetry reads.
 type partition struct {
 	key
-	claim atomic.Pointer[sarama.ConsumerGroupClaim] // that is read now; nil: none was
-	held  atomic.Int64                              // records that are read again after a kill
+	claim atomic.Pointer[highWater] // of what is read now; nil: nothing was
+	held  atomic.Int64              // records that are read again after a kill
 
 	// found is what was committed when this collector got the partition: steps before its marks were concluded.
 	found commit
@@ -61,6 +59,12 @@ type mark struct {
 	offset int64
 	text   string
 }
+
+// highWater knows how many records a partition has.
+type highWater interface{ HighWaterMarkOffset() int64 }
+
+// reads notes from what a partition is read.
+func (p *partition) reads(from highWater) { p.claim.Store(&from) }
 
 // drop drops partitions, and with each those of the same number of other topics: they have the same jobs, and what
 // analyses forget of a job is read again.

@@ -144,8 +144,7 @@ func TestPartition_Lag_CountsFromWhereReadingBegins(t *testing.T) {
 		o.take(spans, commit{offset: -1}, bounds{100, 1000}, cfg)
 		p := o.get(spans)
 		assert.Zero(t, p.lag(), "nothing is read yet")
-		var c sarama.ConsumerGroupClaim = claimTo{end: 1005}
-		p.claim.Store(&c)
+		p.reads(claimTo{end: 1005})
 		assert.Equal(t, want, p.lag(), initial)
 		assert.Zero(t, p.gap(500), "the group begins to read")
 	}

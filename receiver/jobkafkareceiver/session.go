@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -53,6 +54,9 @@ func (s *session) Setup(of sarama.ConsumerGroupSession) error {
 	s.suspended.Store(false)
 	if s.jobs != nil {
 		s.jobs.Resume(of.Context())
+	}
+	if s.timeline != nil {
+		s.timeline.Lead(slices.Contains(of.Claims()[s.topics[0]], 0))
 	}
 	s.set = true
 	clear(s.anew)
@@ -151,6 +155,9 @@ func (s *session) forget(lost []*partition) {
 // Cleanup marks up to where records are not needed any more; the offsets are committed after it. Until the next
 // generation, what is open is not concluded: another collector may have it by then.
 func (s *session) Cleanup(of sarama.ConsumerGroupSession) error {
+	if s.timeline != nil {
+		s.timeline.Lead(false)
+	}
 	if !s.set {
 		return nil
 	}
@@ -172,7 +179,7 @@ func (s *session) Cleanup(of sarama.ConsumerGroupSession) error {
 // ConsumeClaim reads one partition until the generation ends.
 func (s *session) ConsumeClaim(of sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
 	p := s.owned.get(key{claim.Topic(), claim.Partition()})
-	p.claim.Store(&claim)
+	p.reads(claim)
 	ctx, cancel := lingering(of.Context(), s.limit)
 	defer cancel()
 	ticker := time.NewTicker(s.cfg.CommitInterval)

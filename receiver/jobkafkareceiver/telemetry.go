@@ -6,18 +6,26 @@ import (
 	"context"
 	"errors"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
-// observe has telemetry read the partitions.
+// observe has telemetry read the partitions, by topic: several receivers of a collector read different ones.
 func (m *member) observe() error {
 	sum := func(of func(*partition) int64) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
-			var n int64
-			for _, p := range m.owned.list() {
-				n += of(p)
+			n := map[string]int64{}
+			if topics := m.shown.Load(); topics != nil {
+				for _, topic := range *topics {
+					n[topic] = 0
+				}
 			}
-			o.Observe(n)
+			for _, p := range m.owned.list() {
+				n[p.topic] += of(p)
+			}
+			for topic, n := range n {
+				o.Observe(n, metric.WithAttributeSet(attribute.NewSet(attribute.String("topic", topic))))
+			}
 			return nil
 		}
 	}

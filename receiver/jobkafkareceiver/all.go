@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jobkafkareceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/IBM/sarama"
+	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
+
+	"github.com/lockstep-otel/lockstep/internal/component/kafka"
+	"github.com/lockstep-otel/lockstep/internal/component/services"
+	"github.com/lockstep-otel/lockstep/internal/timeline"
+)
+
+const (
+	// clocksPatience is how long a member of a group waits for what other collectors know of clocks: spans that it
+	// reads before stay as they were stamped.
+	clocksPatience = 10 * time.Second
+	// quiet is after how long without a record a partition has been read to its end: its last offset may be that of a
+	// record which compaction has removed, or which is no data.
+	quiet = 2 * time.Second
+)
+
+// awaitClocks waits until the timeline has what other collectors know of clocks.
+func (m *member) awaitClocks(ctx context.Context) {
+	if m.timeline == nil || m.cfg.Read == readAll {
+		return
+	}
+	patience := time.NewTimer(clocksPatience)
+	defer patience.Stop()
+	select {
+	case <-ctx.Done():
+	case <-m.timeline.Ready():
+	case <-patience.C:
+		m.log.Warn("What other collectors know of clocks has not been read yet. Until then, spans stay as they were stamped.", zap.Duration("waited", clocksPatience))
+	}
+}
+
+// findTimeline finds the timeline that this collector shares with others.
+func (m *member) findTimeline(host component.Host) error {
+	id := m.cfg.TimelineID
+	if id == nil {
+		return nil
+	}
+	p, err := services.Find[timeline.Provider](host, *id, "timeline")
+	if err != nil {
+		return err //nolint:wrapcheck // says what it is
+	}
+	if p.Timeline().Ready() == nil {
+		return fmt.Errorf("find timeline: got extension %q, which is this collector's alone; want one with shared: true", id)
+	}
+	m.timeline = p.Timeline()
+	return nil
+}
+
+// readAll reads all partitions, from the first record or from where it ended before, until an error, or until ctx is
+// done.
+func (m *member) readAll(ctx context.Context, client sarama.Client, found map[string]topic) error {
+	limits, err := m.takeAll(client, found)
+	if err != nil {
+		return err
+	}
+	consumer, err := sarama.NewConsumerFromClient(client)
+	if err != nil {
+		return fmt.Errorf("read all partitions of %v: %w", m.topics, kafka.Explain(err))
+	}
+	defer func() { _ = consumer.Close() }()
+	for _, topic := range m.topics {
+		m.checkPolicy(client, topic)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	a := &all{member: m, consumer: consumer}
+	a.behind.Store(int64(len(limits)))
+	var readers sync.WaitGroup
+	for k, in := range limits {
+		readers.Go(func() {
+			if err := a.readOne(ctx, k, in); err != nil {
+				end(err)
+			}
+		})
+	}
+	readers.Go(func() { m.watch(ctx, end, client, found) })
+	m.status.Set("group", nil)
+	readers.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err //nolint:wrapcheck // says what it is
+	}
+	return nil
+}
+
+// takeAll takes all partitions, and returns their bounds. Those of a topic that was created anew begin anew.
+func (m *member) takeAll(client sarama.Client, found map[string]topic) (map[key]bounds, error) {
+	s, none := &session{member: m, client: client}, map[key]commit{}
+	for _, topic := range m.topics {
+		for p := range int32(found[topic].partitions) {
+			none[key{topic, p}] = commit{offset: -1}
+		}
+	}
+	limits, err := s.limits(none)
+	if err != nil {
+		return nil, err
+	}
+	anew := s.begunAnew(none, limits)
+	m.owned.drop(func(p *partition) bool {
+		_, still := limits[p.key]
+		return !still || anew[p.key]
+	})
+	clear(m.anew)
+	for k, in := range limits {
+		m.owned.take(k, commit{offset: in.first}, in, m.cfg)
+	}
+	return limits, nil
+}
+
+// all is one reading of all partitions.
+type all struct {
+	*member
+	consumer sarama.Consumer
+	behind   atomic.Int64 // partitions of which something that was there at the beginning was not read yet
+}
+
+// caughtUp notes that a partition has been read to where it ended at the beginning.
+func (a *all) caughtUp() {
+	if a.behind.Add(-1) == 0 && a.timeline != nil {
+		a.timeline.CaughtUp()
+	}
+}
+
+// readOne reads a partition until an error, or until ctx is done.
+func (a *all) readOne(ctx context.Context, k key, in bounds) error {
+	p := a.owned.get(k)
+	from := max(in.first, p.next())
+	pc, err := a.consumer.ConsumePartition(k.topic, k.partition, from)
+	if err != nil {
+		return fmt.Errorf("read %s/%d from offset %d: %w", k.topic, k.partition, from, kafka.Explain(err))
+	}
+	var reports sync.WaitGroup
+	errs := make(chan error)
+	reports.Go(func() { a.report(errs) })
+	reports.Go(func() {
+		defer close(errs)
+		for err := range pc.Errors() {
+			errs <- err
+		}
+	})
+	defer reports.Wait()
+	defer func() { _ = pc.Close() }()
+	p.reads(pc)
+	ticker := time.NewTicker(quiet / 4)
+	defer ticker.Stop()
+	behind, last := true, time.Now()
+	for {
+		if behind && (from >= in.next || pc.HighWaterMarkOffset() >= in.next && time.Since(last) > quiet) {
+			behind = false
+			a.caughtUp()
+		}
+		select {
+		case message, ok := <-pc.Messages():
+			if !ok {
+				return fmt.Errorf("read %s/%d from offset %d: got an end; want further records", k.topic, k.partition, from)
+			}
+			batch := gather(message, pc.Messages(), a.cfg.BatchBytes)
+			if err := a.use(ctx, p, batch); err != nil {
+				return err
+			}
+			from, last = batch[len(batch)-1].Offset+1, time.Now()
+		case <-ticker.C:
+			p.floor(a.name, time.Now()) // nothing is held
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// checkPolicy warns where a topic is not compacted: then all that it keeps is read at each start. A user that may not
+// see a topic's settings gets no warning.
+func (m *member) checkPolicy(client sarama.Client, topic string) {
+	const policy = "cleanup.policy"
+	admin, err := sarama.NewClusterAdminFromClient(client) // is not closed: that would close the client
+	if err != nil {
+		return
+	}
+	of := &sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: []string{policy}}
+	results, err := admin.DescribeConfigs([]*sarama.ConfigResource{of}, sarama.DescribeConfigsOptions{})
+	if err != nil {
+		return
+	}
+	for _, r := range results {
+		for _, e := range r.Configs {
+			if e.Name == policy && !strings.Contains(e.Value, "compact") {
+				m.log.Warn("The topic is not compacted: all of its records are read at each start, and what was written last of each key may be deleted. Set its cleanup.policy=compact,delete.",
+					zap.String("topic", topic), zap.String(policy, e.Value))
+			}
+		}
+	}
+}
