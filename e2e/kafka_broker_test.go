@@ -187,6 +187,7 @@ func (k *kafka) topics(t *testing.T, partitions int32) {
 	for _, name := range []string{operationsTopic, eventsTopic, jobsTopic, jobEventsTopic} {
 		k.topic(t, name, partitions, nil)
 	}
+	k.topic(t, clocksTopic, partitions, clocksSettings)
 }
 
 func (k *kafka) admin(t *testing.T) sarama.ClusterAdmin {

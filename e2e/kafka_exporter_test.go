@@ -125,6 +125,8 @@ func TestKafka_OneBroker(t *testing.T) {
 		"DiskFull_NamedAndNothingIsLost":             testDiskFull,
 		"QueueDamaged_SetAsideAndNamed":              testQueueDamaged,
 		"ConcluderDiskFull_NamedAndReadsOn":          testConcluderDiskFull,
+		"Clocks_AllGatewaysAgree":                    testClocks,
+		"Clocks_NodesThatProbe_WriteEdges":           testNodesThatProbe,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -98,6 +98,7 @@ func testPoisonedRecords(t *testing.T, k *kafka) {
 	for _, topic := range []string{operationsTopic, eventsTopic, jobsTopic, jobEventsTopic} {
 		k.topic(t, w.prefix+topic, 1, nil)
 	}
+	k.topic(t, w.prefix+clocksTopic, 1, clocksSettings)
 	good := func(number int) { k.put(t, w.prefix+operationsTopic, 0, spanRecord(t, number, plainSpan), nil) }
 	good(0)
 	want, skipped, number := 1, map[string]int{}, 1
@@ -175,6 +176,7 @@ func testTopicsCreatedAnew(t *testing.T, k *kafka) {
 	for _, topic := range all {
 		k.topic(t, topic, 4, nil)
 	}
+	k.topic(t, w.prefix+clocksTopic, 1, clocksSettings)
 	const quick = "yaml:{receivers: {job_kafka: {metadata: {refresh_interval: 1s}}}}"
 	gateway, concluder := w.newGateway(t), w.newConcluder(t, 0)
 	gateway.args = append(gateway.args, "--config", quick, "--config", "yaml:{exporters: {partitioned_kafka: {metadata: {refresh_interval: 1s}}}}")

@@ -64,7 +64,7 @@ func TestKafka_ConstantLoad_NothingGrows(t *testing.T) {
 type growth struct {
 	name   string
 	c      *killable
-	state  string // its directory
+	state  string // its directory; "": it has none
 	pprof  string
 	at     []float64 // minutes
 	series [len(resources)][]float64
@@ -106,8 +106,12 @@ func (g *growth) sample(t *testing.T, since time.Duration) {
 	require.NoError(t, err, first)
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	require.NoError(t, err)
+	var disk int64
+	if g.state != "" {
+		disk = bytesBelow(t, g.state)
+	}
 	g.at = append(g.at, since.Minutes())
-	for i, v := range []float64{float64(residentBytes(t, pid)) / (1 << 20), goroutines, float64(len(open)), float64(bytesBelow(t, g.state)) / (1 << 20)} {
+	for i, v := range []float64{float64(residentBytes(t, pid)) / (1 << 20), goroutines, float64(len(open)), float64(disk) / (1 << 20)} {
 		g.series[i] = append(g.series[i], v)
 	}
 }

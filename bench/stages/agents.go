@@ -14,15 +14,10 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/lockstep-otel/lockstep/bench/internal/recording"
 	"github.com/lockstep-otel/lockstep/exporter/partitionedkafkaexporter"
-	"github.com/lockstep-otel/lockstep/internal/otelmap/clockmap"
 )
 
 // agents sends a job with the exporter that agents have, without its queue, and returns what it used of processors.
@@ -103,29 +98,4 @@ func processorTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails for a wrong argument only
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// learn sends a gateway what nodes measure of their clocks while the job runs, over OTLP.
-func learn(ctx context.Context, c *collector, r *recording.Recording) (err error) {
-	conn, err := grpc.NewClient(c.env["LOCKSTEP_OTLP_GRPC_ENDPOINT"], grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return fmt.Errorf("connect to the gateway: %w", err)
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	client := plogotlp.NewGRPCClient(conn)
-	sent := int64(0)
-	for at := r.From; at < r.Until+int64(recording.ProbeWindow); at += int64(recording.ProbeWindow) {
-		ld := plog.NewLogs()
-		records := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
-		for node := range r.Ranks / recording.PerNode {
-			for _, edge := range recording.Edges(node, at) {
-				clockmap.EdgeToLog(&edge, records.AppendEmpty())
-				sent++
-			}
-		}
-		if _, err := client.Export(ctx, plogotlp.NewExportRequestFromLogs(ld)); err != nil {
-			return fmt.Errorf("send edges of clocks: %w", err)
-		}
-	}
-	return c.await(ctx, "connector_clocks_edges", sent)
 }

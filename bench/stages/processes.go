@@ -82,6 +82,7 @@ type collector struct {
 	log   *os.File
 	ended chan struct{}
 	meter string // address of its own metrics
+	reads int64  // partitions
 }
 
 const (
@@ -94,8 +95,8 @@ func group(stage string, ranks int) []string {
 	return []string{"--config", fmt.Sprintf("yaml:{receivers: {job_kafka: {group_id: %s-%d}}}", stage, ranks)}
 }
 
-// start starts a collector, and waits until it is well. The overlay is of arguments.
-func (w *world) start(ctx context.Context, config string, overlay []string) (*collector, error) {
+// start starts a collector that reads so many topics, and waits until it is well. The overlay is of arguments.
+func (w *world) start(ctx context.Context, config string, topics int64, overlay []string) (*collector, error) {
 	ports, err := broker.FreePorts(6)
 	if err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (w *world) start(ctx context.Context, config string, overlay []string) (*co
 		return nil, fmt.Errorf("choose a port: %w", err)
 	}
 	dir := filepath.Join(w.dir, config)
-	c := &collector{name: config, meter: "http://" + ports[1] + "/metrics", ended: make(chan struct{}), env: map[string]string{
+	c := &collector{name: config, meter: "http://" + ports[1] + "/metrics", reads: topics * broker.Partitions, ended: make(chan struct{}), env: map[string]string{
 		"LOCKSTEP_KAFKA_BROKERS": w.broker.Address, "LOCKSTEP_STATE": dir, "LOCKSTEP_HEALTH_ENDPOINT": ports[0],
 		"LOCKSTEP_TELEMETRY_HOST": host, "LOCKSTEP_TELEMETRY_PORT": port, "LOCKSTEP_OTLP_GRPC_ENDPOINT": ports[2], "LOCKSTEP_OTLP_HTTP_ENDPOINT": ports[5],
 		"LOCKSTEP_TIMELINE_ENDPOINT": ports[3], "LOCKSTEP_PROMETHEUS_ENDPOINT": ports[4], "LOCKSTEP_JAEGER_ENDPOINT": w.jaeger.address,
@@ -137,7 +138,7 @@ func (w *world) start(ctx context.Context, config string, overlay []string) (*co
 	return c, nil
 }
 
-// ready waits until the collector is well, and, where it reads Kafka, has partitions.
+// ready waits until the collector is well, and has all partitions that it reads.
 func (c *collector) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -145,7 +146,7 @@ func (c *collector) ready(ctx context.Context) error {
 		_, err := get(ctx, "http://"+c.env["LOCKSTEP_HEALTH_ENDPOINT"]+"/")
 		if err == nil {
 			counters, e := c.counters(ctx)
-			if n, reads := counters["receiver_job_kafka_partitions"]; e == nil && (n > 0 || !reads) {
+			if e == nil && counters["receiver_job_kafka_partitions"] == c.reads {
 				return nil
 			}
 		}

@@ -31,6 +31,7 @@ const (
 	events     = "LOCKSTEP_KAFKA_EVENTS"
 	jobs       = "LOCKSTEP_KAFKA_JOBS"
 	jobEvents  = "LOCKSTEP_KAFKA_JOB_EVENTS"
+	clocks     = "LOCKSTEP_KAFKA_CLOCKS"
 )
 
 // size measures a job of so many ranks and steps.
@@ -45,7 +46,7 @@ func (o *options) size(ctx context.Context, b *broker.Broker, dir string, ranks,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.end()) }()
-	if err := learn(ctx, w.gateway, r); err != nil {
+	if err := w.learn(ctx, r); err != nil {
 		return nil, err
 	}
 	out, err := w.measure(ctx, r)
@@ -58,12 +59,12 @@ func (o *options) size(ctx context.Context, b *broker.Broker, dir string, ranks,
 
 // measureAlone returns what a gateway without Kafka takes of a span, ns.
 func (w *world) measureAlone(ctx context.Context, r *recording.Recording) (_ float64, err error) {
-	c, err := w.start(ctx, "gateway.yaml", nil)
+	c, err := w.start(ctx, "gateway.yaml", 0, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.end()) }()
-	if err := learn(ctx, c, r); err != nil {
+	if err := learnAlone(ctx, c, r); err != nil {
 		return 0, err
 	}
 	before, err := usedBy([]process{c.process})
@@ -94,9 +95,12 @@ func (o *options) newWorld(ctx context.Context, b *broker.Broker, dir string, ra
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
-	for _, variable := range []string{operations, events, jobs, jobEvents} {
+	compacted := "compact,delete"
+	for variable, settings := range map[string]map[string]*string{
+		operations: nil, events: nil, jobs: nil, jobEvents: nil, clocks: {"cleanup.policy": &compacted},
+	} {
 		w.topics[variable] = fmt.Sprintf("%s-%d", variable, ranks)
-		if err := b.Topic(w.topics[variable], nil); err != nil {
+		if err := b.Topic(w.topics[variable], settings); err != nil {
 			return nil, err //nolint:wrapcheck // says what it is
 		}
 	}
@@ -108,10 +112,10 @@ func (o *options) newWorld(ctx context.Context, b *broker.Broker, dir string, ra
 	if w.jaeger, err = newDiscard(); err != nil {
 		return nil, err
 	}
-	if w.gateway, err = w.start(ctx, "gateway-kafka.yaml", group("gateways", ranks)); err != nil {
+	if w.gateway, err = w.start(ctx, "gateway-kafka.yaml", 3, group("gateways", ranks)); err != nil {
 		return nil, err
 	}
-	w.concluder, err = w.start(ctx, "concluder-kafka.yaml", group("concluders", ranks))
+	w.concluder, err = w.start(ctx, "concluder-kafka.yaml", 2, group("concluders", ranks))
 	return w, err
 }
 
