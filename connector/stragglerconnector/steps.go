@@ -36,6 +36,7 @@ type steps struct {
 	analysed int64     // steps
 	logged   straggler.Stats
 	ledger   *joined // nil: no extension is configured
+	ticked   time.Time
 	// suspended: what is open may be read again, and is not concluded from time or at the end.
 	suspended bool
 
@@ -130,8 +131,13 @@ func (s *steps) add(ranks []model.RankOps, now time.Time) hub.Output {
 
 // tick closes the steps that are overdue.
 func (s *steps) tick(now time.Time) hub.Output {
+	before := s.ticked
+	s.ticked = now
 	if s.suspended {
 		return hub.Output{}
+	}
+	if !before.IsZero() && now.Sub(before) > s.cfg.FlushInterval+pauseSlack {
+		s.touch()
 	}
 	out := s.output(s.analysis.Expire(), now)
 	// Every step that the engine knows is reported by its deadline and the next tick.
@@ -141,13 +147,22 @@ func (s *steps) tick(now time.Time) hub.Output {
 	return out
 }
 
+// pauseSlack is for how long a tick may be late. Later, this process was stopped, as by SIGSTOP, or a large step was
+// analysed: nothing could come meanwhile.
+const pauseSlack = 5 * time.Second
+
 // suspend stops the deadlines of open steps, or begins them anew.
 func (s *steps) suspend(suspended bool) {
 	if s.suspended && !suspended {
-		s.analysis.Touch()
-		s.held.Touch()
+		s.touch()
 	}
 	s.suspended = suspended
+}
+
+// touch begins the deadlines of open steps anew.
+func (s *steps) touch() {
+	s.analysis.Touch()
+	s.held.Touch()
 }
 
 func (s *steps) flush(now time.Time) hub.Output {

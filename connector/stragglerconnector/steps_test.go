@@ -43,8 +43,9 @@ func TestTick_StepLastsLong_StepTraceIsWhole(t *testing.T) {
 		require.Empty(t, s.read(partOfTwo(0, true)).Apply(time.Now()).StepTraces)
 		for range 5 { // the same twice is as good as something else
 			require.Empty(t, s.read(partOfTwo(1, false)).Apply(time.Now()).StepTraces)
-			time.Sleep(cfg.Analysis.Deadline - time.Second)
-			require.Empty(t, s.tick(time.Now()).StepTraces)
+			for end := time.Now().Add(cfg.Analysis.Deadline - time.Second); time.Now().Before(end); time.Sleep(cfg.FlushInterval) {
+				require.Empty(t, s.tick(time.Now()).StepTraces)
+			}
 		}
 		out := s.read(partOfTwo(1, true)).Apply(time.Now())
 		require.Len(t, out.StepTraces, 1)
@@ -70,6 +71,23 @@ func TestSuspend_LongerThanTheDeadline_StepTraceIsWhole(t *testing.T) {
 			require.Len(t, out.StepTraces, 1)
 			assert.Equal(t, 1+2*2, out.StepTraces[0].SpanCount(), "the root, and two of each rank, after %v", cutOff)
 			assert.Zero(t, s.held.Dropped())
+		})
+	}
+}
+
+// The process is stopped in the midst of a step, as by SIGSTOP. What waits in its sockets comes after the first tick.
+func TestTick_ProcessWasStopped_OpenStepsWaitAnew(t *testing.T) {
+	for stopped, concluded := range map[time.Duration]bool{2 * time.Second: true, 5 * time.Minute: false} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := newDefaultConfig()
+			s := newSteps(cfg, zap.NewNop())
+			require.NoError(t, s.start(t.Context(), nil, hub.Outputs{Logs: true, Traces: true}))
+			require.Empty(t, s.read(partOfTwo(0, true)).Apply(time.Now()).StepTraces)
+			for end := time.Now().Add(cfg.Analysis.Deadline - time.Second); time.Now().Before(end); time.Sleep(cfg.FlushInterval) {
+				require.Empty(t, s.tick(time.Now()).StepTraces)
+			}
+			time.Sleep(stopped)
+			assert.Equal(t, concluded, len(s.tick(time.Now()).StepTraces) > 0, "after %v", stopped)
 		})
 	}
 }
