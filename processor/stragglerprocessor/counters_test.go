@@ -42,6 +42,9 @@ func TestAllThatTheEngineCountsIsInTheTelemetry(t *testing.T) {
 		}
 	}
 	for i := range fields.NumField() {
+		if fields.Type().Field(i).Name == "StepsIncomplete" {
+			continue // only the connector has numbers of spans
+		}
 		assert.Len(t, named[int64(i+1)], 1, fields.Type().Field(i).Name)
 	}
 }
