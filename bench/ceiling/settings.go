@@ -58,7 +58,7 @@ func readSettings(path string) (*settings, error) {
 // checkPipeline fails where the pipeline of traces is another than the one that is measured.
 func checkPipeline(conf *confmap.Conf) error {
 	for key, want := range map[string][]any{
-		"processors": {"memory_limiter", "clock_skew"},
+		"processors": {"memory_limiter", "sequence", "clock_skew"},
 		"exporters":  {"straggler", "desync"},
 	} {
 		if got, _ := conf.Get("service::pipelines::traces::" + key).([]any); !slices.Equal(got, want) {
@@ -73,6 +73,7 @@ func configure(conf *confmap.Conf, key string, cfg component.Config) error {
 	section, _ := conf.Get(key).(map[string]any)
 	sub := confmap.NewFromStringMap(section)
 	sub.Delete("storage")
+	sub.Delete("sequence") // no span has a number
 	if sub.IsSet("endpoint") {
 		if err := sub.Merge(confmap.NewFromStringMap(map[string]any{"endpoint": ""})); err != nil {
 			return err

@@ -55,7 +55,7 @@ func Start(ctx context.Context, jars, dir string) (*Broker, error) {
 	}
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
-	id[0] &= 0x7f // a text that begins with a dash is taken for an option
+	id[0] &= 0x7f           // a text that begins with a dash is taken for an option
 	format := exec.CommandContext(ctx, "java", java(jars, "kafka.tools.StorageTool", "format", "--cluster-id", base64.RawURLEncoding.EncodeToString(id[:]), "-c", properties)...)
 	if out, err := format.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("format the broker's disk: %w: %s", err, out)
