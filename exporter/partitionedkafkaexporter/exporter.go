@@ -30,6 +30,7 @@ type writer[T any] struct {
 	producer *producer
 	balance  balance
 	status   health.Status
+	recheck  *recheck
 	meter    *metadata.TelemetryBuilder
 	outcomes outcomes
 	log      *zap.Logger
@@ -45,6 +46,7 @@ func newWriter[T any](c *Config, topic TopicConfig, s signal[T], set component.T
 	}
 	w := &writer[T]{signal: s, topic: topic, meter: meter, outcomes: outcomesOf(s.name, topic.Topic), log: set.Logger}
 	w.ends, w.end = context.WithCancelCause(context.Background())
+	w.recheck = newRecheck(w.ask, func(err error) { w.status.Set(topic.Topic, err) })
 	w.producer = newProducer(c, topic.Topic, func() { meter.ExporterPartitionedKafkaProducers.Add(context.Background(), 1, w.outcomes.all) })
 	return w, errors.Join(
 		meter.RegisterExporterPartitionedKafkaPartitionsCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -68,6 +70,7 @@ func (w *writer[T]) start(_ context.Context, host component.Host) error {
 }
 
 func (w *writer[T]) shutdown(ctx context.Context) error {
+	w.recheck.end()
 	w.producer.end(ctx)
 	w.end(errEnded)
 	w.meter.Shutdown()
@@ -81,9 +84,24 @@ func (w *writer[T]) write(ctx context.Context, data T) error {
 	defer cancel(nil)
 	ended := context.AfterFunc(w.ends, func() { cancel(errEnded) })
 	defer ended()
+	w.recheck.begin()
 	err := w.writeAll(ctx, data)
 	if err == nil || !errors.Is(ctx.Err(), context.Canceled) { // a caller that gives up shows nothing of the brokers
-		w.status.Set(w.topic.Topic, err)
+		w.recheck.known(err)
+	}
+	return err
+}
+
+// ask asks the brokers for the topic.
+func (w *writer[T]) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, w.producer.config.Timeout.Timeout)
+	defer cancel()
+	l, limit, err := w.producer.get(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = l.partitions(w.topic.Topic); err != nil {
+		w.producer.drop(l, limit)
 	}
 	return err
 }
