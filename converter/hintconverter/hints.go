@@ -176,6 +176,7 @@ var onlyFull = []hint{
 	full("connectors", contrib+"connector/spanmetricsconnector", "span_metrics", "spanmetrics"),
 	full("extensions", own, "timeline"),
 	full("extensions", own, "jobs"),
+	full("extensions", own, "sequence"),
 	full("extensions", contrib+"extension/basicauthextension", "basicauth", "basic_auth"),
 	full("extensions", contrib+"extension/headerssetterextension", "headers_setter"),
 	full("extensions", contrib+"extension/oauth2clientauthextension", "oauth2client", "oauth2_client"),
