@@ -201,8 +201,10 @@ func (w *clockWorld) write(t *testing.T, topic string, partition int32, key stri
 	p, err := sarama.NewSyncProducer([]string{w.kafka.plain}, c)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, p.Close()) }()
-	_, _, err = p.SendMessage(&sarama.ProducerMessage{Topic: topic, Partition: partition, Key: sarama.StringEncoder(key), Value: sarama.ByteEncoder(value)})
-	require.NoError(t, err)
+	eventually(t, kafkaReadyLimit, func() error { // a partition has no leader just after it was made
+		_, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: topic, Partition: partition, Key: sarama.StringEncoder(key), Value: sarama.ByteEncoder(value)})
+		return err //nolint:wrapcheck // shown as it is
+	}, w.kafka.process)
 }
 
 // corrected is where a span was put.

@@ -19,12 +19,12 @@ import (
 type Marks struct {
 	// By names the process that wrote them.
 	By string
-	// Next is the offset of the first record that was not read yet. Marks say nothing about later ones: a job that
-	// goes back to an earlier step is new there.
+	// Next is the offset of the first record that was not read yet. Marks say nothing about later ones.
 	Next int64
 	// held has the steps of each job that are held, by the hash of the job.
 	held map[string]spans
-	// some: a job of which steps are held found no room, so that a job which is not there may be it.
+	// some: a job of which steps are held, or were until it was dropped, has no room, so that a job which is not there
+	// may be it.
 	some bool
 }
 
@@ -47,7 +47,8 @@ func (t *Tracker) Marks(by string) Marks {
 			steps[key.hash()] = slices.AppendSeq(steps[key.hash()], maps.Keys(j.steps))
 		}
 	}
-	m := Marks{By: by, Next: t.next, held: map[string]spans{}}
+	// A job that was dropped may have open steps behind the floor.
+	m := Marks{By: by, Next: t.next, held: map[string]spans{}, some: t.floor < t.crowded}
 	for job, all := range steps {
 		slices.Sort(all)
 		m.held[job] = spansOf(slices.Compact(all))

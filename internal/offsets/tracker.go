@@ -51,6 +51,8 @@ type Tracker struct {
 	seen    *bounded.Map[string, struct{}] // ids of jobs, also of those that are idle or have no steps
 	loose   []group                        // records without a step, in seconds, in order
 	dropped int64                          // steps and jobs that were not kept for lack of room
+	floor   int64                          // as it was asked for last
+	crowded int64                          // the next offset when a job was dropped last for lack of room
 }
 
 // job is what is known of one job.
@@ -183,6 +185,7 @@ func (t *Tracker) dropJob() {
 	})
 	t.forget(oldest)
 	t.dropped++
+	t.crowded = t.next
 }
 
 func (t *Tracker) forget(key Job) {
@@ -221,8 +224,9 @@ func (t *Tracker) Floor(now time.Time) int64 {
 		floor = min(floor, t.loose[0].first)
 	}
 	if t.again() {
-		return t.from
+		floor = t.from
 	}
+	t.floor = floor
 	return floor
 }
 

@@ -395,3 +395,20 @@ func FuzzParseMarks(f *testing.F) {
 		require.Len(t, back.held, len(m.held))
 	})
 }
+
+// A job gives its place to others while it has open steps. After a kill, what comes of them is given.
+func TestMarks_JobWasDropped_ItsStepsAreNotConcluded(t *testing.T) {
+	tr := New(config, 0, Marks{})
+	for i := range config.MaxJobs + 1 {
+		tr.Add(int64(i), stepsOf(Job{fmt.Sprint(i), ""}, 1), false, at(i))
+	}
+	tr.Floor(at(5))
+	m := tr.Marks("me")
+	assert.False(t, m.Concluded(Step{Job{"0", ""}, 1}, 1))
+	for i := range config.MaxJobs {
+		tr.Add(int64(10+i), nil, false, at(70))
+	}
+	assert.EqualValues(t, 14, tr.Floor(at(70)), "all are idle")
+	m = tr.Marks("me")
+	assert.True(t, m.Concluded(Step{Job{"0", ""}, 1}, 1), "nothing is behind the floor")
+}

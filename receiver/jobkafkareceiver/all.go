@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -24,8 +23,7 @@ const (
 	// clocksPatience is how long a member of a group waits for what other collectors know of clocks: spans that it
 	// reads before stay as they were stamped.
 	clocksPatience = 10 * time.Second
-	// quiet is after how long without a record a partition has been read to its end: its last offset may be that of a
-	// record which compaction has removed, or which is no data.
+	// quiet is after how long without a record a broker is asked whether there are any.
 	quiet = 2 * time.Second
 )
 
@@ -78,7 +76,7 @@ func (m *member) readAll(ctx context.Context, client sarama.Client, found map[st
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a := &all{member: m, consumer: consumer}
+	a := &all{member: m, client: client, consumer: consumer}
 	a.behind.Store(int64(len(limits)))
 	var readers sync.WaitGroup
 	for k, in := range limits {
@@ -119,66 +117,6 @@ func (m *member) takeAll(client sarama.Client, found map[string]topic) (map[key]
 		m.owned.take(k, commit{offset: in.first}, in, m.cfg)
 	}
 	return limits, nil
-}
-
-// all is one reading of all partitions.
-type all struct {
-	*member
-	consumer sarama.Consumer
-	behind   atomic.Int64 // partitions of which something that was there at the beginning was not read yet
-}
-
-// caughtUp notes that a partition has been read to where it ended at the beginning.
-func (a *all) caughtUp() {
-	if a.behind.Add(-1) == 0 && a.timeline != nil {
-		a.timeline.CaughtUp()
-	}
-}
-
-// readOne reads a partition until an error, or until ctx is done.
-func (a *all) readOne(ctx context.Context, k key, in bounds) error {
-	p := a.owned.get(k)
-	from := max(in.first, p.next())
-	pc, err := a.consumer.ConsumePartition(k.topic, k.partition, from)
-	if err != nil {
-		return fmt.Errorf("read %s/%d from offset %d: %w", k.topic, k.partition, from, kafka.Explain(err))
-	}
-	var reports sync.WaitGroup
-	errs := make(chan error)
-	reports.Go(func() { a.report(errs) })
-	reports.Go(func() {
-		defer close(errs)
-		for err := range pc.Errors() {
-			errs <- err
-		}
-	})
-	defer reports.Wait()
-	defer func() { _ = pc.Close() }()
-	p.reads(pc)
-	ticker := time.NewTicker(quiet / 4)
-	defer ticker.Stop()
-	behind, last := true, time.Now()
-	for {
-		if behind && (from >= in.next || pc.HighWaterMarkOffset() >= in.next && time.Since(last) > quiet) {
-			behind = false
-			a.caughtUp()
-		}
-		select {
-		case message, ok := <-pc.Messages():
-			if !ok {
-				return fmt.Errorf("read %s/%d from offset %d: got an end; want further records", k.topic, k.partition, from)
-			}
-			batch := gather(message, pc.Messages(), a.cfg.BatchBytes)
-			if err := a.use(ctx, p, batch); err != nil {
-				return err
-			}
-			from, last = batch[len(batch)-1].Offset+1, time.Now()
-		case <-ticker.C:
-			p.floor(a.name, time.Now()) // nothing is held
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 // checkPolicy warns where a topic is not compacted: then all that it keeps is read at each start. A user that may not

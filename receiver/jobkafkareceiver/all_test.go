@@ -73,7 +73,7 @@ func (a *analysis) logRecords() int {
 	return a.records
 }
 
-// isReady reports whether a timeline was told that everything was read.
+// isReady reports whether a timeline has everything that was there at the start.
 func isReady(e *timelineExtension) bool {
 	select {
 	case <-e.timeline.Ready():

@@ -43,7 +43,7 @@ type Config struct {
 	// JobsID names an extension that has analyses forget the jobs that another collector gets; nil: none does.
 	JobsID *component.ID `mapstructure:"jobs"`
 	// TimelineID names a timeline extension that several collectors share; nil: none. Where all partitions are read, it
-	// is told when it has what they had at the start. A member of a group waits for that, and the one that has partition
+	// is ready once it has what they had at the start. A member of a group waits for that, and the one that has partition
 	// 0 of its first topic solves for the clocks.
 	TimelineID *component.ID `mapstructure:"timeline"`
 	// Retry is how records are given again that the next component refuses for now.

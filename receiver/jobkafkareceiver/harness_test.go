@@ -192,8 +192,8 @@ func start(t *testing.T, cfg *Config, a *analysis) *rig {
 	return startWith(t, cfg, a, a)
 }
 
-// startWith starts one in which another analysis is told what happens to jobs.
-func startWith(t *testing.T, cfg *Config, a *analysis, told jobs.Analysis) *rig {
+// startWith starts one in which another analysis learns what happens to jobs.
+func startWith(t *testing.T, cfg *Config, a *analysis, learns jobs.Analysis) *rig {
 	t.Helper()
 	r := &rig{analysis: a, t: t, tel: componenttest.NewTelemetry()}
 	set, f := metadatatest.NewSettings(r.tel), NewFactory()
@@ -203,7 +203,7 @@ func startWith(t *testing.T, cfg *Config, a *analysis, told jobs.Analysis) *rig 
 	r.logs, err = f.CreateLogs(t.Context(), set, cfg, a)
 	require.NoError(t, err)
 	ext, id := &jobsExtension{}, component.MustNewID("jobs")
-	ext.Join(told, false)
+	ext.Join(learns, false)
 	cfg.JobsID = &id
 	for _, c := range []component.Component{r.traces, r.logs} {
 		require.NoError(t, c.Start(t.Context(), host{id: ext}))

@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 
@@ -349,4 +351,66 @@ func TestReceiver_TopicIsCreatedAnewAndLonger_IsReadWhole(t *testing.T) {
 			assert.Contains(t, r.forgotten, "j")
 		})
 	}
+}
+
+// forgetOffsets has a cluster answer that nothing is committed, as Kafka does for a topic that was deleted.
+func forgetOffsets(c *kfake.Cluster) {
+	c.ControlKey(int16(kmsg.OffsetFetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		asked := req.(*kmsg.OffsetFetchRequest)
+		answer := asked.ResponseKind().(*kmsg.OffsetFetchResponse)
+		for _, topic := range asked.Topics {
+			of := kmsg.NewOffsetFetchResponseTopic()
+			of.Topic = topic.Topic
+			for _, p := range topic.Partitions {
+				one := kmsg.NewOffsetFetchResponseTopicPartition()
+				one.Partition, one.Offset, one.LeaderEpoch = p, -1, -1
+				of.Partitions = append(of.Partitions, one)
+			}
+			answer.Topics = append(answer.Topics, of)
+		}
+		for _, group := range asked.Groups {
+			in := kmsg.NewOffsetFetchResponseGroup()
+			in.Group = group.Group
+			for _, topic := range group.Topics {
+				of := kmsg.NewOffsetFetchResponseGroupTopic()
+				of.Topic = topic.Topic
+				for _, p := range topic.Partitions {
+					one := kmsg.NewOffsetFetchResponseGroupTopicPartition()
+					one.Partition, one.Offset, one.LeaderEpoch = p, -1, -1
+					of.Partitions = append(of.Partitions, one)
+				}
+				in.Topics = append(in.Topics, of)
+			}
+			answer.Groups = append(answer.Groups, in)
+		}
+		return answer, nil, true
+	})
+}
+
+// A group that begins at the end reads a topic that is created anew from its beginning, too, though nothing is committed
+// for it.
+func TestReceiver_LatestAndTopicIsCreatedAnew_IsReadWhole(t *testing.T) {
+	t.Parallel()
+	c := brokers(t, 1)
+	w := newWriter(t, c)
+	cfg := configFor(c)
+	cfg.InitialOffset, cfg.Metadata.RefreshInterval = latest, time.Second
+	r := start(t, cfg, &analysis{})
+	eventually(t, "the group reads", func() bool {
+		w.step(0, "j", 0, 0)
+		return r.stepsOf("j")[0] > 0
+	})
+	eventually(t, "the offset is committed", func() bool { at, _ := committed(t, w, 0); return at >= 0 })
+	require.NoError(t, c.DeleteTopic(defaultTraceTopic))
+	require.NoError(t, c.CreateTopic(defaultTraceTopic, 1, nil))
+	// Kafka's coordinator removes what is committed for a deleted topic: answer as it would.
+	forgetOffsets(c)
+	w = newWriter(t, c)
+	var records []*kgo.Record
+	for s := range int64(30) {
+		records = append(records, &kgo.Record{Topic: defaultTraceTopic, Value: stepRecord(t, "j", 0, 100+s)})
+	}
+	require.NoError(t, w.cl.ProduceSync(t.Context(), records...).FirstErr())
+	eventually(t, "all steps of the new topic", func() bool { return whole(r.stepsOf("j"), 100, 129, 1) })
 }
