@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,7 +37,7 @@ func (m *member) awaitClocks(ctx context.Context) {
 	case <-ctx.Done():
 	case <-m.timeline.Ready():
 	case <-patience.C:
-		m.log.Warn("What other collectors know of clocks has not been read yet. Until then, spans stay as they were stamped.", zap.Duration("waited", clocksPatience))
+		m.log.Warn("What other collectors know of clocks has not been read yet. Until then, spans stay as they were stamped. A receiver job_kafka with read: all and the same timeline reads it.", zap.Duration("waited", clocksPatience))
 	}
 }
 
@@ -71,9 +70,6 @@ func (m *member) readAll(ctx context.Context, client sarama.Client, found map[st
 		return fmt.Errorf("read all partitions of %v: %w", m.topics, kafka.Explain(err))
 	}
 	defer func() { _ = consumer.Close() }()
-	for _, topic := range m.topics {
-		m.checkPolicy(client, topic)
-	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	a := &all{member: m, client: client, consumer: consumer}
@@ -117,27 +113,4 @@ func (m *member) takeAll(client sarama.Client, found map[string]topic) (map[key]
 		m.owned.take(k, commit{offset: in.first}, in, m.cfg)
 	}
 	return limits, nil
-}
-
-// checkPolicy warns where a topic is not compacted: then all that it keeps is read at each start. A user that may not
-// see a topic's settings gets no warning.
-func (m *member) checkPolicy(client sarama.Client, topic string) {
-	const policy = "cleanup.policy"
-	admin, err := sarama.NewClusterAdminFromClient(client) // is not closed: that would close the client
-	if err != nil {
-		return
-	}
-	of := &sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: []string{policy}}
-	results, err := admin.DescribeConfigs([]*sarama.ConfigResource{of}, sarama.DescribeConfigsOptions{})
-	if err != nil {
-		return
-	}
-	for _, r := range results {
-		for _, e := range r.Configs {
-			if e.Name == policy && !strings.Contains(e.Value, "compact") {
-				m.log.Warn("The topic is not compacted: all of its records are read at each start, and what was written last of each key may be deleted. Set its cleanup.policy=compact,delete.",
-					zap.String("topic", topic), zap.String(policy, e.Value))
-			}
-		}
-	}
 }

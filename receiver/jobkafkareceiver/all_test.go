@@ -4,6 +4,7 @@ package jobkafkareceiver
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,6 +151,43 @@ func TestReadAll_TopicIsCreatedAnew_IsReadWhole(t *testing.T) {
 	eventually(t, "it is noticed", func() bool { return logs.FilterMessageSnippet("A topic was deleted and created anew.").Len() > 0 })
 	// Some of the new records may have been read by the former numbers before: they are read again.
 	eventually(t, "all of the new topic", func() bool { return r.logRecords() >= before+after && r.counted("lag", "") == 0 })
+}
+
+// A topic of jobs that is compacted loses most of them.
+func TestReadGroup_TopicIsCompacted_IsReported(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"compact,delete", "delete"} {
+		c := brokers(t, 1)
+		w := newWriter(t, c)
+		_, err := kadm.NewClient(w.cl).CreateTopic(t.Context(), 1, 1, map[string]*string{"cleanup.policy": &policy}, "jobs")
+		require.NoError(t, err)
+		cfg := configFor(c)
+		cfg.Logs.Topic = "jobs"
+		r, logs := startLogs(t, cfg, &analysis{}, newTimeline())
+		eventually(t, "it reads", func() bool { return r.counted("partitions", "") == 1 })
+		assert.Equal(t, policy != "delete", logs.FilterMessageSnippet("The topic is compacted").Len() > 0, policy)
+	}
+}
+
+// A topic that is deleted while it is read shows in health.
+func TestReadAll_TopicIsDeleted_ShowsInHealth(t *testing.T) {
+	t.Parallel()
+	for _, read := range []string{readAll, readGroup} {
+		c := brokers(t, 1)
+		cfg := configFor(c)
+		cfg.Read, cfg.Metadata.RefreshInterval = read, time.Second
+		tel, h := componenttest.NewTelemetry(), &reporting{}
+		r, err := NewFactory().CreateLogs(t.Context(), metadatatest.NewSettings(tel), cfg, &analysis{})
+		require.NoError(t, err)
+		require.NoError(t, r.Start(t.Context(), h))
+		eventually(t, "it reads", func() bool { return (&rig{t: t, tel: tel}).counted("partitions", "") == 1 })
+		require.NoError(t, c.DeleteTopic(defaultLogTopic))
+		eventually(t, "health names it", func() bool { return strings.Contains(h.fault(), "find topic \""+defaultLogTopic+"\"") })
+		require.NoError(t, c.CreateTopic(defaultLogTopic, 1, nil))
+		eventually(t, "it is over", func() bool { return h.fault() == "" })
+		require.NoError(t, r.Shutdown(t.Context()))
+		require.NoError(t, tel.Shutdown(t.Context()))
+	}
 }
 
 // A topic that is not compacted is reported.

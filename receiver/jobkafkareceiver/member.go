@@ -202,6 +202,9 @@ func (m *member) join(ctx context.Context) error {
 		return err
 	}
 	m.notice(found)
+	for _, topic := range m.topics {
+		m.checkPolicy(client, topic)
+	}
 	if m.cfg.Read == readAll {
 		return m.readAll(ctx, client, found)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/IBM/sarama"
 	"go.uber.org/zap"
@@ -80,12 +81,16 @@ func (m *member) notice(found map[string]topic) {
 	}
 }
 
-// watch ends a membership when a topic has other partitions than it began with, so that they are shared anew, or was
-// created anew. The client leaves the first to the leader of the group, which is none where members keep their names
+// watch ends a membership when a topic has other partitions than it began with, so that they are shared anew, is missing or
+// was created anew. The client leaves the first to the leader of the group, which is none where members keep their names
 // over restarts, and reads on by numbers that mean other records in a new topic.
 func (m *member) watch(ctx context.Context, end context.CancelCauseFunc, client sarama.Client, began map[string]topic) {
 	for deliver.Sleep(ctx, m.cfg.Metadata.RefreshInterval) {
 		found, err := m.describe(client)
+		if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+			end(err)
+			return
+		}
 		if err != nil {
 			continue // reading fails as well, or the next time shows more
 		}
@@ -99,4 +104,43 @@ func (m *member) watch(ctx context.Context, end context.CancelCauseFunc, client 
 			return
 		}
 	}
+}
+
+// checkPolicy warns where brokers would remove records of a topic that are needed, or keep more than are. A user that
+// may not see a topic's settings gets no warning.
+func (m *member) checkPolicy(client sarama.Client, topic string) {
+	policy := policyOf(client, topic)
+	compacts := strings.Contains(policy, "compact")
+	switch {
+	case policy == "" || compacts == (m.cfg.Read == readAll):
+	case compacts:
+		m.log.Warn("The topic is compacted: all but the last record of each key are deleted, so that most data are lost. Set its cleanup.policy=delete.",
+			zap.String("topic", topic), zap.String(cleanupPolicy, policy))
+	default:
+		m.log.Warn("The topic is not compacted: all of its records are read at each start, and what was written last of each key may be deleted. Set its cleanup.policy=compact,delete.",
+			zap.String("topic", topic), zap.String(cleanupPolicy, policy))
+	}
+}
+
+const cleanupPolicy = "cleanup.policy"
+
+// policyOf returns how brokers remove records of a topic; empty where this user may not see it.
+func policyOf(client sarama.Client, topic string) string {
+	admin, err := sarama.NewClusterAdminFromClient(client) // is not closed: that would close the client
+	if err != nil {
+		return ""
+	}
+	of := &sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: []string{cleanupPolicy}}
+	results, err := admin.DescribeConfigs([]*sarama.ConfigResource{of}, sarama.DescribeConfigsOptions{})
+	if err != nil {
+		return ""
+	}
+	for _, r := range results {
+		for _, e := range r.Configs {
+			if e.Name == cleanupPolicy {
+				return e.Value
+			}
+		}
+	}
+	return ""
 }
