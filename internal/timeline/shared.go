@@ -68,8 +68,9 @@ func (t *Timeline) Ready() <-chan struct{} {
 	return t.shared.ready
 }
 
-// CaughtUp says that what other gateways have written so far was given to AddEdge and AddModel. Edges that came before
-// are not solved for: nothing says how old they are.
+// CaughtUp reports that everything that other gateways have written so far was given to AddEdge and AddModel. A timeline
+// that solves without the last models sets the scale anew under the same name, so that clocks jump beyond their bounds:
+// call it only once the log was read to its end. Edges that came before are not solved for: their age is unknown.
 func (t *Timeline) CaughtUp() {
 	s := t.shared
 	if s == nil {

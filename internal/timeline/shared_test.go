@@ -42,14 +42,25 @@ func newGateways(t *testing.T) *gateways {
 
 // join starts a gateway that reads what the log has.
 func (g *gateways) join() *gateway {
-	n := &gateway{of: g, tl: New(Options{Shared: true, Now: g.world.tl.opt.Now})}
-	n.feed = n.tl.Feed()
-	for _, key := range g.order {
-		n.take(g.last[key])
-	}
-	n.tl.CaughtUp()
+	n := g.begin()
+	n.catchUp()
 	g.all = append(g.all, n)
 	return n
+}
+
+// begin starts a gateway that has read nothing.
+func (g *gateways) begin() *gateway {
+	n := &gateway{of: g, tl: New(Options{Shared: true, Now: g.world.tl.opt.Now})}
+	n.feed = n.tl.Feed()
+	return n
+}
+
+// catchUp reads what the log has.
+func (n *gateway) catchUp() {
+	for _, key := range n.of.order {
+		n.take(n.of.last[key])
+	}
+	n.tl.CaughtUp()
 }
 
 func (n *gateway) take(record any) {
@@ -190,6 +201,29 @@ func TestShared_LeaderIsKilled_AllGatewaysAgree(t *testing.T) {
 		most = max(most, g.agree(g.now-3*sec))
 	}
 	t.Logf("gateways differ by %v at most", time.Duration(most))
+}
+
+// A gateway leads before it has read the models of the leader before, since the log was slow. It solves nothing without
+// them, although edges come, and then goes on from them: what was placed before stays where it is.
+func TestShared_LeadsBeforeItCaughtUp_GoesOnFromLateModels(t *testing.T) {
+	g := newGateways(t)
+	first := g.join()
+	first.tl.Lead(true)
+	g.windows(15)
+	g.slew(200)
+	g.windows(20) // the scale is milliseconds behind the median
+	killed, before := g.now, first.placed(g.now)
+	g.leave(first)
+	n := g.begin()
+	n.tl.Lead(true)
+	g.all = append(g.all, n)
+	g.windows(4)
+	assert.Empty(t, n.models)
+	assert.False(t, n.tl.Leads())
+	n.catchUp()
+	g.windows(10)
+	require.NotEmpty(t, n.models)
+	g.agree(killed, before)
 }
 
 // Time services turn the median, so that the leader's scale does, after its last model. What others extrapolate stays
