@@ -32,7 +32,7 @@ type reading struct {
 }
 
 // paired returns the clocks of an edge that says that both are of one host and were
-// read together. Only whoever reads both says so: packets let a peer name its clock as it
+// read together. Only an agent that reads both says so: packets let a peer name its clock as it
 // likes.
 func paired(e *model.ClockEdge) (raw, wall string, ok bool) {
 	if e.Source != model.EdgePair {
@@ -184,7 +184,7 @@ func (t *Timeline) byRaw(tr *track, p *reading) (w window, on *scale, ok bool) {
 	return w, on, ok
 }
 
-// agrees reports whether the clock is solved here, or for all gateways elsewhere, and contradicts nobody.
+// agrees reports whether the clock is solved here, or for all gateways elsewhere, and contradicts no other clock.
 func (t *track) agrees() bool {
 	return (t.solved() || t != nil && len(t.segments) > 0 && t.last().scale.shared()) && !t.untrusted && !t.undecided
 }
@@ -192,7 +192,7 @@ func (t *track) agrees() bool {
 func (t *track) solved() bool { return t != nil && len(t.segments) > 0 && !t.foreign }
 
 // lastsFor is how much later than what was read together a solution must have observed
-// a real-time clock to count in its place, ns: then nobody reads both any more.
+// a real-time clock to count in its place, ns: then no agent reads both any more.
 const lastsFor = int64(5 * time.Second)
 
 // again places what was read last anew, where the raw clock stands by a new solution.

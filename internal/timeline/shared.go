@@ -105,7 +105,7 @@ func (t *Timeline) Leads() bool {
 	return s.leads && s.solver != nil
 }
 
-// Observe takes an edge that this process has observed. A shared timeline gives it to the readers of feeds, who send
+// Observe takes an edge that this process has observed. A shared timeline gives it to the readers of feeds, which send
 // it to all gateways: it counts once it comes back.
 func (t *Timeline) Observe(e model.ClockEdge) error {
 	if t.shared == nil {
@@ -144,7 +144,7 @@ func (t *Timeline) addShared(e *model.ClockEdge) error {
 	return err
 }
 
-// advanceShared solves where this timeline leads, and goes through the clocks that models told of.
+// advanceShared solves where this timeline leads, and goes through the clocks of the models.
 func (t *Timeline) advanceShared(now time.Time) Outcome {
 	var out Outcome
 	if solver := t.leading(now); solver != nil {

@@ -166,7 +166,7 @@ func TestShared_LeaderIsKilled_AllGatewaysAgree(t *testing.T) {
 	first.tl.Lead(true)
 	g.windows(15)
 	g.slew(200)
-	g.windows(10) // the scale is behind the median, and who sets it anew puts it elsewhere
+	g.windows(10) // the scale is behind the median, and a gateway that sets it anew puts it elsewhere
 	require.NotEmpty(t, first.models)
 	assert.Empty(t, second.models, "one gateway solves")
 	most := g.agree(g.now - 3*sec)
@@ -174,7 +174,7 @@ func TestShared_LeaderIsKilled_AllGatewaysAgree(t *testing.T) {
 	before := first.placed(killed)
 
 	g.leave(first)
-	g.windows(5) // nobody leads: bounds grow
+	g.windows(5) // no gateway leads: bounds grow
 	g.agree(g.now - 3*sec)
 	second.tl.Lead(true)
 	third := g.join()

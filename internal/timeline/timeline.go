@@ -70,7 +70,7 @@ type Timeline struct {
 
 var _ clock.Placer = (*Timeline)(nil)
 
-// counters count what nobody else does.
+// counters count what no other part counts.
 type counters struct {
 	Refused, Overflowed, Forgotten, Solved, FeedsOverflowed, InboxOverflowed atomic.Int64
 	Prompt, Unused, Old                                                      atomic.Int64
@@ -237,7 +237,7 @@ func (t *Timeline) PlaceAll(id string, readings []int64, to []clock.Placement) [
 }
 
 // placeOn places a reading of a clock, nil for one that is not known. With dated false
-// it may stand on a scale of which no real-time clock told the date.
+// it may stand on a scale that is not dated.
 func (t *Timeline) placeOn(tr *track, reading int64, dated bool) (clock.Placement, bool) {
 	if tr == nil || len(tr.segments) == 0 || dated && !tr.dated(reading) {
 		return clock.Placement{}, false
