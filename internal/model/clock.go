@@ -88,7 +88,7 @@ func (e *ClockEdge) Width() float64 {
 }
 
 // ClockModel places the readings of one clock on a timeline. At a reading r the
-// time on the timeline is r + Offset + Drift*(r-At), Unix ns.
+// time on the timeline is r + Offset + Drift*(r-At), in ns: Unix time, unless Undated.
 type ClockModel struct {
 	Clock string
 	// Timeline names the scale; models of different timelines cannot be compared.
@@ -113,6 +113,9 @@ type ClockModel struct {
 	// Untrusted: the clock contradicts the others beyond what bounds allow. Its
 	// model serves to look at, and not to correct.
 	Untrusted bool
+	// Undated: no real-time clock is on the timeline, so its times are not Unix time. They
+	// relate clocks to one another, and place no span.
+	Undated bool
 }
 
 // Time returns where a reading stands on the timeline, without its bound.

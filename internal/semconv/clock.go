@@ -36,6 +36,7 @@ const (
 	ModelUntilNano  = "lockstep.clock.until_nano"   // i, reading
 	ModelBoundNano  = "lockstep.clock.bound_nano"   // i, exact; absent where nothing bounds the offset
 	ModelGrowth     = "lockstep.clock.bound.growth" // d, ppm: of the bound, outside from and until
+	ModelUndated    = "lockstep.clock.undated"      // b, times on the timeline are not Unix time; absent where they are
 )
 
 // FindingClockID is the clock that a finding of kind clock is about.

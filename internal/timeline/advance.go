@@ -286,7 +286,7 @@ func (t *track) model() model.ClockModel {
 		Clock: t.id, Timeline: s.name, From: w.from, Until: w.until, At: w.at,
 		Offset: s.time(ref) - w.at, Drift: (1+w.drift)*(1+s.pace(ref)) - 1,
 		Bound: w.bound, Growth: w.growth, Sigma: w.sigma,
-		Stepped: seg.steppedAtStart && len(seg.windows) == 1, Untrusted: t.untrusted,
+		Stepped: seg.steppedAtStart && len(seg.windows) == 1, Untrusted: t.untrusted, Undated: !s.anchored,
 	}
 	if t.untrusted {
 		m.Bound = model.NoBound

@@ -177,7 +177,7 @@ func (t *Timeline) byRaw(tr *track, p *reading) (w window, on *scale, ok bool) {
 	}
 	on = raw.last().scale
 	ahead, since := float64(p.until)-float64(raw.last().last().until), t.opt.Now().Sub(raw.heard).Nanoseconds()
-	if reference, _ := restsOn(on.reference); !parse(reference).raw || math.Abs(ahead) > float64(t.opt.Forget) || ahead > float64(maxAhead+max(0, since)) {
+	if reference, _ := restsOn(on.name); !parse(reference).raw || math.Abs(ahead) > float64(t.opt.Forget) || ahead > float64(maxAhead+max(0, since)) {
 		return w, nil, false
 	}
 	w, ok = p.window(raw.last(), t.opt.Slew)

@@ -23,6 +23,8 @@ type scale struct {
 	// turn is how fast its pace changes, per ns, where other gateways extrapolate it; 0: without a limit.
 	turn  float64
 	asked atomic.Int64 // newest reading of the reference that was asked for
+	// newest is, of a foreign scale that is not anchored, up to when any model has observed a clock, ns.
+	newest int64
 	// told is what was told before the scale was retracted, oldest first.
 	told []told
 

@@ -182,18 +182,31 @@ func (t *Timeline) leading(now time.Time) *Timeline {
 }
 
 // age judges a model of the leader by when it observed its clock last, ns on its timeline. It reports false for one
-// that is too old, or older than what is known. The caller holds mu.
-func (t *Timeline) age(tr *track, m *model.ClockModel) (heard time.Time, ok bool) {
+// that is too old, or older than what is known. Models of an undated timeline are compared among themselves: its times
+// have another origin. The caller holds mu.
+func (t *Timeline) age(tr *track, on *scale, m *model.ClockModel) (heard time.Time, ok bool) {
 	now, end := t.opt.Now(), m.Time(m.Until)
-	t.newest = max(t.newest, min(end, now.UnixNano()))
-	age := time.Duration(max(0, t.newest-end))
+	if on.anchored {
+		t.newest = max(t.newest, min(end, now.UnixNano()))
+	} else {
+		on.newest = max(on.newest, end)
+	}
+	age := time.Duration(max(0, t.newestOn(on)-end))
 	if age > t.opt.Forget {
 		return time.Time{}, false
 	}
-	if tr != nil && len(tr.segments) > 0 && tr.last().scale.name == m.Timeline && end < tr.last().last().known-newerBy {
+	if tr != nil && len(tr.segments) > 0 && tr.last().scale == on && end < tr.last().last().known-newerBy {
 		return time.Time{}, false
 	}
 	return now.Add(-age), true
+}
+
+// newestOn is up to when any model has observed a clock, by the time of a scale. The caller holds mu.
+func (t *Timeline) newestOn(s *scale) int64 {
+	if s.anchored {
+		return t.newest
+	}
+	return s.newest
 }
 
 // passed forgets the solution here where another gateway has solved later: this one goes on from there. The caller
@@ -207,7 +220,8 @@ func (s *shared) passed(m *model.ClockModel) {
 	passed := false
 	if tr != nil && len(tr.segments) > 0 {
 		own := tr.model()
-		passed = m.Timeline == own.Timeline && m.Time(m.Until) > own.Time(own.Until)+newerBy
+		later := m.Undated == own.Undated && m.Time(m.Until) > own.Time(own.Until)+newerBy
+		passed = m.Timeline == own.Timeline && (later || own.Undated && !m.Undated)
 	}
 	s.solver.mu.RUnlock()
 	if passed {
@@ -237,5 +251,5 @@ func (t *Timeline) refusedShared(err error) error {
 // outlived reports whether a clock was not observed for long, by the time of the timeline: a model of it was read before
 // newer ones of other clocks. The caller holds mu.
 func (t *Timeline) outlived(tr *track) bool {
-	return t.shared != nil && tr.foreign && t.newest-tr.last().last().known > t.opt.Forget.Nanoseconds()
+	return t.shared != nil && tr.foreign && t.newestOn(tr.last().scale)-tr.last().last().known > t.opt.Forget.Nanoseconds()
 }

@@ -369,7 +369,7 @@ func FuzzTakeOver(f *testing.F) {
 				if i > 0 {
 					m = model.ClockModel{
 						Clock: id, Timeline: Prefix + raw(i-1) + suffix, From: epoch + from, Until: epoch + until, At: epoch + at,
-						Offset: offset, Drift: float64(drift) / 1e15, Bound: bound, Growth: 1e-9, Untrusted: bound%5 == 0,
+						Offset: offset, Drift: float64(drift) / 1e15, Bound: bound, Growth: 1e-9, Untrusted: bound%5 == 0, Undated: bound%7 == 0,
 					}
 				}
 				_ = tl.AddModel(m) // refused or not

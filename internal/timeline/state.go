@@ -5,6 +5,7 @@ package timeline
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-otel/lockstep/internal/clock/graph"
@@ -74,7 +75,7 @@ func (t *Timeline) State() State {
 	for _, ref := range slices.Sorted(maps.Keys(t.scales)) {
 		sc := t.scales[ref]
 		s.Timelines = append(s.Timelines, ScaleState{
-			Name: sc.name, Reference: sc.reference, Foreign: sc.foreign, Anchored: sc.anchored,
+			Name: sc.name, Reference: strings.TrimSuffix(sc.reference, undatedSuffix), Foreign: sc.foreign, Anchored: sc.anchored,
 			Clocks: sc.clocks, Edges: sc.edges, RealtimeClocks: sc.walls(), Misfit: sc.misfit,
 		})
 	}
@@ -94,7 +95,7 @@ func (t *Timeline) State() State {
 // observed is when something was heard of the clock last. Of a shared timeline it is when the leader's model ends: that
 // may have been read long after.
 func (t *track) observed() time.Time {
-	if t.last().scale.shared() {
+	if s := t.last().scale; s.shared() && s.anchored {
 		return time.Unix(0, min(t.heard.UnixNano(), t.last().last().known))
 	}
 	return t.heard

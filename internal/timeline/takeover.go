@@ -18,8 +18,8 @@ func (t *Timeline) takeOver() *Timeline {
 	now := opt.Now()
 	s := snapshot{Taken: now.UnixNano()}
 	r := restored{growth: solver.growth, now: now, forget: opt.Forget, history: opt.History, scales: map[string]*scale{}, tracks: map[string]*track{}, hosts: map[string]string{}}
-	for name, sc := range t.scales {
-		if saved, ok := t.continued(name, sc); ok && r.scale(&saved) == nil {
+	for _, sc := range t.scales {
+		if saved, ok := t.continued(sc); ok && r.scale(&saved) == nil {
 			s.Scales = append(s.Scales, saved)
 		}
 	}
@@ -54,15 +54,15 @@ func restsOn(timeline string) (clock string, epoch int) {
 
 // continued returns a scale of the leader before as one that is solved here. Its line is that of the clock that it
 // rests on: where nothing is known of that one, clocks begin anew, on a scale of another name. The caller holds mu.
-func (t *Timeline) continued(name string, sc *scale) (savedScale, bool) {
-	reference, epoch := restsOn(name)
+func (t *Timeline) continued(sc *scale) (savedScale, bool) {
+	reference, epoch := restsOn(sc.name)
 	ref := t.tracks[reference]
 	if !sc.foreign || ref == nil || ref.untrusted || len(ref.segments) == 0 || ref.last().scale != sc {
 		return savedScale{}, false
 	}
 	w := ref.last().last()
 	return savedScale{
-		Reference: reference, Name: name, Anchored: true, Epoch: epoch, Asked: w.until, Settled: w.at,
+		Reference: reference, Name: sc.name, Anchored: sc.anchored, Epoch: epoch, Asked: w.until, Settled: w.at,
 		Knots: []savedKnot{{At: w.at, Offset: w.offset, Slope: clamp(w.drift)}},
 	}, true
 }
@@ -74,7 +74,7 @@ func (t *track) continued(r *restored) (savedClock, bool) {
 	}
 	reference, _ := restsOn(t.last().scale.name)
 	sc := r.scales[reference]
-	if sc == nil || sc.name != t.last().scale.name {
+	if sc == nil || sc.name != t.last().scale.name || sc.anchored != t.last().scale.anchored {
 		return savedClock{}, false
 	}
 	w := t.last().last()

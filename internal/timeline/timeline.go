@@ -58,14 +58,14 @@ type Timeline struct {
 	mu       sync.RWMutex // guards what follows
 	solution *graph.Solution
 	tracks   map[string]*track
-	scales   map[string]*scale // by reference; foreign ones by their name
+	scales   map[string]*scale // by reference
 	hosts    map[string]string // host id to its current real-time clock
 	rivals   map[string]string // host id to a real-time clock of another boot that lives on beside it
 	aliases  map[string]*alias
 	feeds    map[*Feed]bool
 	births   int64
 	waits    map[string]*wait // by reference
-	newest   int64            // ns on its timeline, up to when any model has observed a clock
+	newest   int64            // Unix ns, up to when any model has observed a clock
 }
 
 var _ clock.Placer = (*Timeline)(nil)
@@ -127,16 +127,17 @@ func (t *Timeline) AddModel(m model.ClockModel) error {
 		t.stats.Solved.Add(1)
 		return nil
 	}
+	on, err := t.foreign(&m)
+	if err != nil {
+		t.stats.Refused.Add(1)
+		return err
+	}
 	if t.shared != nil {
 		var ok bool
-		if heard, ok = t.age(tr, &m); !ok {
+		if heard, ok = t.age(tr, on, &m); !ok {
 			t.stats.Old.Add(1)
 			return nil
 		}
-	}
-	if most := scalesOfClock * t.opt.MaxClocks; t.scales[m.Timeline] == nil && len(t.scales) >= most {
-		t.stats.Refused.Add(1)
-		return fmt.Errorf("add clock model of %s: got timeline %d; want at most %d", m.Clock, len(t.scales)+1, most)
 	}
 	if tr == nil {
 		if tr = t.newTrack(m.Clock); tr == nil {
@@ -147,11 +148,11 @@ func (t *Timeline) AddModel(m model.ClockModel) error {
 	if m.Untrusted && len(tr.segments) > 0 {
 		return nil
 	}
-	w, on := window{
+	w := window{
 		from: m.From, until: m.Until, at: m.At, offset: m.Offset, drift: m.Drift, known: m.Time(m.Until),
 		bound: m.Bound, growth: t.growth(tr.name, m.Growth), sigma: m.Sigma,
-	}, t.foreign(m.Timeline)
-	if t.told(tr, &m) {
+	}
+	if t.settles(tr, &m) {
 		return nil
 	}
 	if by, scale, ok := t.again(tr, &w); ok && scale == on {
@@ -163,9 +164,9 @@ func (t *Timeline) AddModel(m model.ClockModel) error {
 	return nil
 }
 
-// told ends the doubt about a clock that a model tells of, and reports whether the model is from before it: then the
+// settles ends the doubt about the clock of a model, and reports whether the model is from before it: then the
 // clock stays where it is.
-func (t *Timeline) told(tr *track, m *model.ClockModel) bool {
+func (t *Timeline) settles(tr *track, m *model.ClockModel) bool {
 	d := tr.doubt
 	if d == nil || d.first == nil {
 		return false
@@ -206,17 +207,29 @@ func checkModel(m *model.ClockModel) error {
 	return nil
 }
 
-func (t *Timeline) foreign(name string) *scale {
-	s := t.scales[name]
+// undatedSuffix ends the reference of a foreign scale whose times are not Unix time. The scale of the same name that was
+// dated since is another one, and no clock has such a name.
+const undatedSuffix = "\x00undated"
+
+// foreign returns the scale of a model that another gateway solved. The caller holds mu.
+func (t *Timeline) foreign(m *model.ClockModel) (*scale, error) {
+	key := m.Timeline
+	if m.Undated {
+		key += undatedSuffix
+	}
+	s := t.scales[key]
 	if s == nil {
-		s = &scale{name: name, reference: name, foreign: true, anchored: true, turn: t.opt.turn()}
-		t.scales[name] = s
+		if most := scalesOfClock * t.opt.MaxClocks; len(t.scales) >= most {
+			return nil, fmt.Errorf("add clock model of %s: got timeline %d; want at most %d", m.Clock, len(t.scales)+1, most)
+		}
+		s = &scale{name: m.Timeline, reference: key, foreign: true, anchored: !m.Undated, newest: math.MinInt64, turn: t.opt.turn()}
+		t.scales[key] = s
 	}
 	s.used = true // whatever forget has gone through already
-	return s
+	return s, nil
 }
 
-// Place implements clock.Placer. Before a real-time clock told the date nothing is
+// Place implements clock.Placer. On an undated scale nothing is
 // placed: times of that scale would not be Unix times.
 func (t *Timeline) Place(id string, reading int64) (clock.Placement, bool) {
 	t.mu.RLock()
@@ -254,7 +267,7 @@ func (t *Timeline) Between(a string, readingA int64, b string, readingB int64) (
 	ta, tb := t.tracks[a], t.tracks[b]
 	pa, okA := t.placeOn(ta, readingA, false)
 	pb, okB := t.placeOn(tb, readingB, false)
-	if !okA || !okB || !pa.Bounded || !pb.Bounded || pa.Timeline != pb.Timeline {
+	if !okA || !okB || !pa.Bounded || !pb.Bounded || pa.Timeline != pb.Timeline || ta.dated(readingA) != tb.dated(readingB) {
 		t.mu.RUnlock()
 		return 0, false
 	}

@@ -145,10 +145,19 @@ func (t *track) spot(reading int64) (at spot, stepped bool) {
 	return t.pieces[i].place(reading), t.pieces[i].stepped(reading)
 }
 
+// dateBy forgets the history on an undated scale of another gateway once the clock stands on a dated one: no reading was
+// placed there, and older readings stand on the dated scale, too.
+func (t *track) dateBy(s *scale) {
+	if len(t.segments) > 0 && s.anchored && t.last().scale.foreign && !t.last().scale.anchored {
+		t.segments, t.pieces = nil, nil
+		t.asked.Store(math.MinInt64)
+	}
+}
+
 // learn takes a window of the clock on a scale; false where it says nothing new.
 func (t *track) learn(s *scale, w window, opt *Options) bool {
 	history := opt.History
-	if len(t.segments) == 0 {
+	if t.dateBy(s); len(t.segments) == 0 {
 		t.begin(newSegment(s), w, history)
 		return true
 	}

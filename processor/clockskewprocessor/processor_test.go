@@ -112,6 +112,26 @@ func TestModes(t *testing.T) {
 	}
 }
 
+// Models of a timeline without a date move no span; those of a dated one do, also where several gateways share it.
+func TestModels_Undated_MoveNoSpan(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		for undated, want := range map[bool][]int64{true: {0, -1_000_000}, false: {0, 2_000_000}} {
+			tl := timeline.New(timeline.Options{Shared: shared, Now: func() time.Time { return time.Unix(0, base+1e9) }})
+			for host, offset := range map[string]int64{"a": 0, "b": 3_000_000} {
+				require.NoError(t, tl.AddModel(model.ClockModel{
+					Clock: "host:" + host + "/?/realtime", Timeline: "timeline:host:a/?/raw", From: base - 1e9, Until: base + 1e9, At: base,
+					Offset: offset, Bound: 1000, Undated: undated,
+				}))
+			}
+			p, sink, _ := start(t, ModeRealign, observer{tl})
+			require.NoError(t, p.ConsumeTraces(t.Context(), pair(-1_000_000)))
+			require.NoError(t, p.Shutdown(t.Context()))
+			require.Len(t, sink.AllTraces(), 1)
+			assert.Equal(t, want, startsOf(sink.AllTraces()[0]), "shared %t, undated %t", shared, undated)
+		}
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	p, _, tel := start(t, ModeRealign, known{"host:a/?/realtime": 0, "host:b/?/realtime": 0})
 	require.NoError(t, p.ConsumeTraces(t.Context(), pair(-1_000_000)))

@@ -24,7 +24,7 @@ func TestFormatIsDocumented(t *testing.T) {
 	require.NoError(t, err)
 	edge, mod := plog.NewLogRecord(), plog.NewLogRecord()
 	EdgeToLog(&model.ClockEdge{Src: "a", Dst: "b", Sigma: 1, DriftBound: 1, Stamps: "kernel", Stepped: true, Prompt: true, Contradicted: 1}, edge)
-	ModelToLog(&model.ClockModel{Sigma: 1, Stepped: true, Untrusted: true}, mod)
+	ModelToLog(&model.ClockModel{Sigma: 1, Stepped: true, Untrusted: true, Undated: true}, mod)
 	for heading, lr := range map[string]plog.LogRecord{"## `lockstep.clock.edge`": edge, "## `lockstep.clock.model`": mod} {
 		_, section, ok := strings.Cut(string(text), heading)
 		require.True(t, ok)

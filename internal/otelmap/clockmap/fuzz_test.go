@@ -18,7 +18,7 @@ func FuzzLogs(f *testing.F) {
 	ld := plog.NewLogs()
 	records := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
 	EdgeToLog(&model.ClockEdge{Src: "a", Dst: "b", Lower: -10, Upper: 10, Offset: 1, Sigma: 2, Drift: 1e-6, DriftBound: 1e-7, Source: "probe"}, records.AppendEmpty())
-	ModelToLog(&model.ClockModel{Clock: "a", Timeline: "t", From: 1, Until: 2, Bound: 3, Growth: 1e-7, Sigma: 1}, records.AppendEmpty())
+	ModelToLog(&model.ClockModel{Clock: "a", Timeline: "t", From: 1, Until: 2, Bound: 3, Growth: 1e-7, Sigma: 1, Undated: true}, records.AppendEmpty())
 	seed, err := (&plog.JSONMarshaler{}).MarshalLogs(ld)
 	require.NoError(f, err)
 	f.Add(seed)
@@ -67,6 +67,6 @@ func rereadModel(t *testing.T, lr plog.LogRecord) {
 	got, ok, err := LogToModel(to)
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.Equal(t, []any{want.Clock, want.Timeline, want.From, want.Until, want.At, want.Offset, want.Bound, want.Stepped, want.Untrusted},
-		[]any{got.Clock, got.Timeline, got.From, got.Until, got.At, got.Offset, got.Bound, got.Stepped, got.Untrusted})
+	require.Equal(t, []any{want.Clock, want.Timeline, want.From, want.Until, want.At, want.Offset, want.Bound, want.Stepped, want.Untrusted, want.Undated},
+		[]any{got.Clock, got.Timeline, got.From, got.Until, got.At, got.Offset, got.Bound, got.Stepped, got.Untrusted, got.Undated})
 }

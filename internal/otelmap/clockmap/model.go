@@ -14,17 +14,19 @@ import (
 )
 
 // ModelToLog writes a solved model as a log event, at the time on its timeline at
-// which its offset holds.
+// which its offset holds. The event of an undated model has no time.
 func ModelToLog(c *model.ClockModel, lr plog.LogRecord) {
 	lr.SetEventName(semconv.EventClockModel)
-	at := pcommon.Timestamp(max(0, c.Time(c.At)))
-	lr.SetTimestamp(at)
-	lr.SetObservedTimestamp(at)
+	if !c.Undated {
+		at := pcommon.Timestamp(max(0, c.Time(c.At)))
+		lr.SetTimestamp(at)
+		lr.SetObservedTimestamp(at)
+	}
 	lr.SetSeverityNumber(plog.SeverityNumberInfo)
 	lr.SetSeverityText("INFO")
 	lr.Body().SetStr(modelSentence(c))
 	m := lr.Attributes()
-	m.EnsureCapacity(14)
+	m.EnsureCapacity(15)
 	m.PutStr(semconv.ClockID, c.Clock)
 	m.PutStr(semconv.ClockTimeline, c.Timeline)
 	m.PutInt(semconv.ModelFromNano, c.From)
@@ -46,6 +48,9 @@ func ModelToLog(c *model.ClockModel, lr plog.LogRecord) {
 	}
 	if c.Untrusted {
 		m.PutBool(semconv.ClockUntrusted, true)
+	}
+	if c.Undated {
+		m.PutBool(semconv.ModelUndated, true)
 	}
 }
 
@@ -76,6 +81,7 @@ func LogToModel(lr plog.LogRecord) (c model.ClockModel, ok bool, err error) {
 		Growth:    r.size(semconv.ModelGrowth) / 1e6,
 		Stepped:   r.truth(semconv.ClockStep),
 		Untrusted: r.truth(semconv.ClockUntrusted),
+		Undated:   r.truth(semconv.ModelUndated),
 	}
 	c.From, _ = r.integer(semconv.ModelFromNano)
 	c.Until, _ = r.integer(semconv.ModelUntilNano)

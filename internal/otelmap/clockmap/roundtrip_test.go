@@ -202,6 +202,24 @@ func TestModelRecord(t *testing.T) {
 	}, got)
 }
 
+// Times of an undated model are not Unix time, so its event has none.
+func TestModelToLog_Undated_HasNoTimestamp(t *testing.T) {
+	want := model.ClockModel{Clock: "a", Timeline: "timeline:r", From: 1000, Until: 2000, At: 1500, Offset: 500, Bound: 250, Undated: true}
+	lr := plog.NewLogRecord()
+	ModelToLog(&want, lr)
+	assert.Zero(t, lr.Timestamp())
+	assert.Zero(t, lr.ObservedTimestamp())
+	got, ok, err := LogToModel(lr)
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.Equal(t, want, got)
+
+	lr.Attributes().Remove("lockstep.clock.undated")
+	got, _, err = LogToModel(lr)
+	require.NoError(t, err)
+	assert.False(t, got.Undated, "models of earlier versions")
+}
+
 func TestModelRefused(t *testing.T) {
 	c := model.ClockModel{Clock: "a", Timeline: "timeline:r", From: 1000, Until: 2000, Bound: 250}
 	for want, change := range map[string]func(plog.LogRecord){
