@@ -38,6 +38,7 @@ type holder struct {
 	served chan struct{} // closed when the server has ended
 
 	intervals []*hub.Interval
+	warned    bool // that nothing says whether a shared timeline solves
 }
 
 var (
@@ -88,8 +89,15 @@ func (h *holder) every(d time.Duration, call func(time.Time)) {
 	h.intervals = append(h.intervals, i)
 }
 
+// askedWithin is for how long after what other gateways know was read nothing may say whether this one solves.
+const askedWithin = time.Minute
+
 func (h *holder) solve(time.Time) {
 	begin := time.Now()
+	if !h.warned && h.timeline.Unasked(begin, askedWithin) {
+		h.warned = true
+		h.set.Logger.Warn("Nothing says whether this collector solves for the clocks, so it does not. Set timeline at the receiver job_kafka that reads spans as a member of a group, too.")
+	}
 	out := h.timeline.Advance(begin)
 	if h.store != nil && len(out.Findings) > 0 { // a restart knows what is sent
 		h.save(context.Background())

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -22,6 +23,8 @@ import (
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockstep-otel/lockstep/extension/timelineextension/internal/metadata"
 	"github.com/lockstep-otel/lockstep/internal/component/hub"
@@ -337,4 +340,29 @@ func TestServesOverTheNetwork(t *testing.T) {
 	h = newTestHolder(t, func(c *Config) { c.NetAddr.Endpoint = taken.Listener.Addr().String() })
 	require.ErrorContains(t, h.Start(context.Background(), componenttest.NewNopHost()), "listen on 127.0.0.1")
 	require.NoError(t, h.Shutdown(context.Background()))
+}
+
+// A receiver reads what other gateways know, and none says whether this one solves: then no gateway of this
+// configuration does.
+func TestSolve_NoReceiverSaysWhetherItLeads_IsReported(t *testing.T) {
+	for asked, warned := range map[bool]int{true: 0, false: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			core, logs := observer.New(zap.WarnLevel)
+			set := extensiontest.NewNopSettings(metadata.Type)
+			set.Logger = zap.New(core)
+			cfg := newDefaultConfig()
+			cfg.Shared = true
+			h, err := newHolder(cfg, set)
+			require.NoError(t, err)
+			h.timeline.CaughtUp()
+			if asked {
+				h.timeline.Lead(false)
+			}
+			for range 3 {
+				time.Sleep(askedWithin)
+				h.solve(time.Now())
+			}
+			assert.Equal(t, warned, logs.FilterMessageSnippet("Nothing says whether this collector solves").Len())
+		})
+	}
 }

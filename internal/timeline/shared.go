@@ -23,6 +23,7 @@ type shared struct {
 	caught bool       // ready is closed
 	since  time.Time  // when it was
 	leads  bool
+	asked  bool      // whether it leads was said
 	solver *Timeline // of the leader; nil: it begins with the next Advance
 	edges  *bounded.Map[edgeKey, keptEdge]
 	took   int64 // how often it began
@@ -90,8 +91,34 @@ func (t *Timeline) Lead(leads bool) {
 	if s := t.shared; s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.leads = leads
+		s.leads, s.asked = leads, true
 	}
+}
+
+// Unasked reports whether what other gateways know was read some time ago, and nothing has said since whether this one
+// solves: Lead was never called.
+func (t *Timeline) Unasked(now time.Time, wait time.Duration) bool {
+	s := t.shared
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.caught && !s.asked && now.Sub(s.since) >= wait
+}
+
+// solvesBy returns the timeline that solves; nil where this one does not lead.
+func (t *Timeline) solvesBy() *Timeline {
+	s := t.shared
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.leads {
+		return nil
+	}
+	return s.solver
 }
 
 // Leads reports whether this timeline solves for the clocks: a shared one that follows does not.

@@ -404,3 +404,31 @@ func FuzzTakeOver(f *testing.F) {
 		}
 	})
 }
+
+// The gateway that solves shows what its solution does, and the others which clocks they know.
+func TestShared_State_ShowsTheSolutionWhereItIs(t *testing.T) {
+	g := newGateways(t)
+	leads, follows := g.join(), g.join()
+	assert.False(t, leads.tl.Unasked(g.tl.opt.Now(), time.Minute), "it has just read all")
+	leads.tl.Lead(true)
+	g.windows(10)
+	of := leads.tl.State()
+	require.Len(t, of.Timelines, 1)
+	assert.Equal(t, len(g.clocks), of.Timelines[0].Clocks)
+	assert.Equal(t, len(g.pairs), of.Timelines[0].Edges)
+	assert.False(t, of.Timelines[0].Foreign)
+	for _, c := range of.Clocks {
+		assert.False(t, c.Foreign, c.Model.Clock)
+		assert.Positive(t, c.Neighbours, c.Model.Clock)
+	}
+	of = follows.tl.State()
+	require.Len(t, of.Timelines, 1)
+	assert.Equal(t, len(g.clocks), of.Timelines[0].Clocks)
+	assert.True(t, of.Timelines[0].Foreign)
+	now := g.tl.opt.Now()
+	assert.False(t, leads.tl.Unasked(now, time.Second))
+	assert.True(t, follows.tl.Unasked(now, time.Second))
+	assert.False(t, follows.tl.Unasked(now, time.Hour))
+	leads.tl.Lead(false)
+	assert.True(t, leads.tl.State().Timelines[0].Foreign)
+}

@@ -67,16 +67,56 @@ type Counters struct {
 	FindingsOverflowed int64 // findings that a reader of a Feed did not take in time
 }
 
-// State copies what is known.
+// State copies what is known. Of a shared timeline that solves, it has what the solution shows as well.
 func (t *Timeline) State() State {
+	s := t.ownState()
+	if solver := t.solvesBy(); solver != nil {
+		s.complete(solver.ownState())
+	}
+	return s
+}
+
+// complete takes over what only a solution shows of timelines and clocks.
+func (s *State) complete(of State) {
+	scales := map[string]ScaleState{}
+	for _, sc := range of.Timelines {
+		scales[sc.Name] = sc
+	}
+	for i := range s.Timelines {
+		if sc, ok := scales[s.Timelines[i].Name]; ok && sc.Anchored == s.Timelines[i].Anchored {
+			s.Timelines[i] = sc
+		}
+	}
+	clocks := map[string]*ClockState{}
+	for i := range of.Clocks {
+		clocks[of.Clocks[i].Model.Clock] = &of.Clocks[i]
+	}
+	for i := range s.Clocks {
+		c := &s.Clocks[i]
+		if by := clocks[c.Model.Clock]; by != nil {
+			c.Foreign, c.Neighbours, c.Undecided, c.Evidence = by.Foreign, by.Neighbours, by.Undecided, by.Evidence
+		}
+	}
+	s.Undecided = of.Undecided
+}
+
+func (t *Timeline) ownState() State {
 	s, now := State{Counters: t.Counters()}, t.opt.Now()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
+	on := map[*scale]int{}
+	for _, tr := range t.tracks {
+		on[tr.last().scale]++
+	}
 	for _, ref := range slices.Sorted(maps.Keys(t.scales)) {
 		sc := t.scales[ref]
+		clocks := sc.clocks
+		if sc.foreign {
+			clocks = on[sc]
+		}
 		s.Timelines = append(s.Timelines, ScaleState{
 			Name: sc.name, Reference: strings.TrimSuffix(sc.reference, undatedSuffix), Foreign: sc.foreign, Anchored: sc.anchored,
-			Clocks: sc.clocks, Edges: sc.edges, RealtimeClocks: sc.walls(), Misfit: sc.misfit,
+			Clocks: clocks, Edges: sc.edges, RealtimeClocks: sc.walls(), Misfit: sc.misfit,
 		})
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.tracks)) {
