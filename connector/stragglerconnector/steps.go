@@ -74,6 +74,7 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 			InboxBytes: inboxBytes(cfg), Storage: cfg.StorageID, Jobs: cfg.JobsID, Wait: true,
 		},
 		Traces: s.read, Start: s.start, Forget: s.analysis.Forget, Suspend: s.suspend, Tick: s.tick, Flush: s.flush, Metrics: s.metrics, Seen: s.publish, Stop: func() { s.ledger.leave(); telemetry.Shutdown() },
+		Used:   func(ctx context.Context) { s.ledger.used(ctx) },
 		Open:   func(time.Time) []model.Finding { return s.analysis.Standing() },
 		States: map[string]hub.State{"findings": s.analysis},
 		Counts: &s.counts, StorageFailures: telemetry.ConnectorStragglerStorageFailures,

@@ -41,21 +41,17 @@ func (*counting) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// ConsumeTraces implements consumer.Traces. That spans arrived is stored once the next component has accepted them, and
-// before their sender learns it: whatever the sender does not send again is stored.
+// ConsumeTraces implements consumer.Traces. That spans arrived is stored once the next component has accepted them or an
+// analysis has used them, and before their sender learns it: whatever the sender does not send again is stored.
 func (p *counting) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	all, unread := sequencemap.Read(td) // before the spans belong to others
 	p.unread.Add(int64(unread))
 	if len(all) == 0 {
 		return p.next.ConsumeTraces(ctx, td) //nolint:wrapcheck // the sender's
 	}
-	p.ledger.Arriving(all)
-	if err := p.next.ConsumeTraces(ctx, td); err != nil {
-		p.ledger.Refused(all)
-		return err //nolint:wrapcheck // the sender's
-	}
-	p.ledger.Arrived(all)
-	return nil
+	return ledger.Pass(ctx, p.ledger, all, func(ctx context.Context) error { //nolint:wrapcheck // the sender's
+		return p.next.ConsumeTraces(ctx, td) //nolint:wrapcheck // the sender's
+	})
 }
 
 // Shutdown implements component.Component.

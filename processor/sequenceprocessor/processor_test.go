@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/lockstep-otel/lockstep/internal/component/ledger"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/sequencemap"
@@ -69,14 +70,18 @@ func TestReadme_EveryKey_IsThere(t *testing.T) {
 	}
 }
 
-// next is a component that refuses where it is to.
+// next is a component that refuses where it is to, and an analysis that has used the spans before.
 type next struct {
 	consumertest.TracesSink
 	fail error
+	used bool
 }
 
 // ConsumeTraces implements consumer.Traces.
 func (n *next) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	if n.used {
+		ledger.Used(ctx)
+	}
 	if n.fail != nil {
 		return n.fail
 	}
@@ -154,6 +159,9 @@ func TestCount_EachBatch_ArrivesOrIsRefused(t *testing.T) {
 	require.EqualError(t, p.ConsumeTraces(t.Context(), numbered()), "full")
 	assert.Equal(t, []string{"arriving", "arrived", "arriving", "refused"}, b.calls)
 	assert.Len(t, to.AllTraces(), 2)
+	to.used = true
+	require.EqualError(t, p.ConsumeTraces(t.Context(), numbered()), "full", "an analysis has used them")
+	assert.Equal(t, []string{"arriving", "arrived", "arriving", "refused", "arriving", "arrived"}, b.calls)
 }
 
 func TestCount_NoExtension_DoesNotStart(t *testing.T) {

@@ -24,8 +24,8 @@ import (
 func TestConsume_EnginePanics_BatchIsLost(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
-			r.Wait = wait
+			r, used := newRig(t), 0
+			r.Wait, r.Used = wait, func(context.Context) { used++ }
 			r.conclude = func(name string) Output {
 				if name == "bad" {
 					panic("a bug")
@@ -37,6 +37,7 @@ func TestConsume_EnginePanics_BatchIsLost(t *testing.T) {
 			err := r.send(t.Context(), "bad")
 			require.ErrorContains(t, err, "use a batch: the analysis panicked: a bug")
 			assert.True(t, consumererror.IsPermanent(err))
+			assert.Zero(t, used)
 			r.mustSend("a1")
 			synctest.Wait()
 			assert.Equal(t, []string{"a1"}, delivered(r.logs))

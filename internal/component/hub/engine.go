@@ -47,6 +47,9 @@ type Engine struct {
 	Suspend func(suspended bool)
 	// Collects: the engine takes what other connectors conclude, and forgets jobs after them.
 	Collects bool
+	// Used is called in the call of a sender, with its context, once the engine has used the batch and before what
+	// came of that was sent. It needs Wait.
+	Used func(context.Context)
 	// Seen is called after each use, to publish what telemetry reads without waiting for the engine.
 	Seen func()
 	// Stop is called once, after all others. An engine that does not return is left behind without it.

@@ -148,6 +148,9 @@ func (h *Hub) consume(ctx context.Context, in Input) error {
 	if err := w.failed(); err != nil {
 		return err
 	}
+	if h.engine.Used != nil {
+		h.engine.Used(ctx)
+	}
 	if err := h.settle(ctx, &w.sent); err != nil { // the engine has used the batch: the same again would be duplicates
 		return consumererror.NewPermanent(fmt.Errorf("deliver step traces of data that were analysed, and are not lost: %w", err))
 	}

@@ -54,8 +54,10 @@ func TestStepTraces_NextTakes_EachIsSentOnceInOrder(t *testing.T) {
 // The engine has used the spans: the same again would be duplicates.
 func TestStepTraces_Refused_SenderGetsAPermanentError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := stepsRig(t, delivertest.Refuses(1, assert.AnError))
+		r, used := stepsRig(t, delivertest.Refuses(1, assert.AnError)), 0
+		r.Used = func(context.Context) { used++ }
 		err := r.send(t.Context(), "1")
+		assert.Equal(t, 1, used)
 		require.ErrorIs(t, err, assert.AnError)
 		require.ErrorContains(t, err, "deliver step traces of data that were analysed")
 		assert.True(t, consumererror.IsPermanent(err))

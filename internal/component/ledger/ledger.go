@@ -18,9 +18,9 @@ type Service interface {
 	Join() (leave func())
 	// Arriving takes what a batch has before it is passed on. Arrived or Refused follows.
 	Arriving(all []sequence.Arrival)
-	// Refused takes what a batch had that the next component did not accept.
+	// Refused takes what a batch had that no analysis has used.
 	Refused(all []sequence.Arrival)
-	// Arrived takes what a batch had, once the next component has accepted it, and returns when that is stored.
+	// Arrived takes what a batch had, once it was accepted or an analysis has used it, and returns when that is stored.
 	Arrived(all []sequence.Arrival)
 	// Begin takes a step whose conclusion is about to be sent, and returns what is known of the step.
 	Begin(step sequence.Step) sequence.Verdict
