@@ -37,6 +37,9 @@ type Config struct {
 	_ struct{}
 }
 
+// leastBytes is room for a stream that has all its ranges, which take some 300 KiB, and for its open steps.
+const leastBytes = 1 << 20
+
 // maxRanges bounds the ranges of a stream and of a job.
 const maxRanges = 1 << 10
 
@@ -64,11 +67,11 @@ func (c *Config) Validate() error {
 		}
 	}
 	for _, f := range []struct {
-		name string
-		got  int
-	}{{"max_streams", c.MaxStreams}, {"max_jobs", c.MaxJobs}, {"max_open", c.MaxOpen}, {"max_bytes", c.MaxBytes}} {
-		if f.got < 1 {
-			err = errors.Join(err, fmt.Errorf("check %s: got %d; want at least 1", f.name, f.got))
+		name       string
+		got, least int
+	}{{"max_streams", c.MaxStreams, 1}, {"max_jobs", c.MaxJobs, 1}, {"max_open", c.MaxOpen, 1}, {"max_bytes", c.MaxBytes, leastBytes}} {
+		if f.got < f.least {
+			err = errors.Join(err, fmt.Errorf("check %s: got %d; want at least %d", f.name, f.got, f.least))
 		}
 	}
 	return err

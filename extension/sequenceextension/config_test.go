@@ -23,7 +23,7 @@ func TestLoadConfig(t *testing.T) {
 	for name, want := range map[string]*Config{
 		"sequence": newDefaultConfig(),
 		"sequence/all": {
-			StorageID: &id, Wait: time.Second, StepLimit: 2 * time.Second, StreamLimit: 3 * time.Second, JobsMove: true, MaxStreams: 4, MaxJobs: 5, MaxOpen: 6, MaxBytes: 7,
+			StorageID: &id, Wait: time.Second, StepLimit: 2 * time.Second, StreamLimit: 3 * time.Second, JobsMove: true, MaxStreams: 4, MaxJobs: 5, MaxOpen: 6, MaxBytes: 7 << 20,
 		},
 	} {
 		sub, err := cm.Sub(name)
@@ -40,7 +40,7 @@ func TestValidate_EveryFault_IsNamed(t *testing.T) {
 	for _, want := range []string{
 		"check wait: got 0s; want more than 0", "check step_limit: got 0s; want more than 0", "check stream_limit: got 0s; want more than 0",
 		"check max_streams: got 0; want at least 1", "check max_jobs: got 0; want at least 1", "check max_open: got 0; want at least 1",
-		"check max_bytes: got 0; want at least 1",
+		"check max_bytes: got 0; want at least 1048576",
 	} {
 		require.ErrorContains(t, err, want)
 	}

@@ -151,10 +151,13 @@ type Ledger struct {
 	streams  *bounded.Map[string, *stream]
 	jobs     *bounded.Map[jobKey, *job]
 	steps    map[Step]*openStep
-	underway map[Step]bool
+	underway map[Step]time.Time  // when Begin got the steps whose End is to come
+	calls    map[string][]Ranges // numbers of each call between Expect and Arrive or Refuse, by stream
 	totals   Totals
-	open     int // pairs of a stream and a step
+	open     int       // pairs of a stream and a step
+	now      time.Time // of the last call that says it
 	began    time.Time
+	looked   time.Time // when it was decided last what earlier lives left open
 	losses   map[lossKey]Loss
 
 	dirty   map[string]bool // streams to be stored
@@ -165,14 +168,10 @@ type Ledger struct {
 	settled bool            // what earlier lives left open was decided
 }
 
-type jobKey struct{ id, incarnation string }
-
 type lossKey struct {
 	jobKey
 	reason string
 }
-
-func (s Step) job() jobKey { return jobKey{s.Job, s.Incarnation} }
 
 // stream is what is known of one stream.
 type stream struct {
@@ -181,6 +180,7 @@ type stream struct {
 	seen  Ranges
 	parts map[Step]*part
 	used  time.Time
+	kept  bool // the store has its key
 	// elsewhere: it was decided that the spans before the first one are at another gateway.
 	elsewhere bool
 	// late are gaps as of since.
@@ -218,18 +218,17 @@ func (s *stream) openRanges() (n int) {
 
 // part is what a stream has of an open step.
 type part struct {
-	// live arrived in this life of the gateway, doubt in one before. Those of doubt that are being passed on again are
-	// in again.
-	live, doubt, again Ranges
+	// live arrived in this life of the gateway, doubt in one before.
+	live, doubt Ranges
 }
 
 // all returns the numbers that arrived.
-func (p *part) all() Ranges { return p.live.Union(p.doubt).Union(p.again) }
+func (p *part) all() Ranges { return p.live.Union(p.doubt) }
 
-// count returns how many numbers arrived: no number is in two of the sets.
-func (p *part) count() int64 { return p.live.Count() + p.doubt.Count() + p.again.Count() }
+// count returns how many numbers arrived: no number is in both sets.
+func (p *part) count() int64 { return p.live.Count() + p.doubt.Count() }
 
-func (p *part) ranges() int { return len(p.live) + len(p.doubt) + len(p.again) }
+func (p *part) ranges() int { return len(p.live) + len(p.doubt) }
 
 // openStep is a step that has spans and is not concluded.
 type openStep struct {
@@ -239,17 +238,6 @@ type openStep struct {
 	moved bool
 }
 
-// job is what is known of one life of a job.
-type job struct {
-	done   Ranges          // steps that were concluded, or may have been
-	unsure Ranges          // those of them whose conclusion was under way when a gateway ended
-	lost   map[int64]int64 // spans lost of steps that were not
-}
-
-func (j *job) size(of jobKey) int {
-	return jobSize + len(of.id) + len(of.incarnation) + rangeSize*(len(j.done)+len(j.unsure)) + lostSize*len(j.lost)
-}
-
 // NewLedger returns a ledger that goes on with what the store has; nil: it keeps nothing. An error of what is stored
 // comes with a ledger that begins anew.
 func NewLedger(cfg Config, store Store, now time.Time) (*Ledger, error) {
@@ -257,15 +245,18 @@ func NewLedger(cfg Config, store Store, now time.Time) (*Ledger, error) {
 	if store == nil {
 		return l, nil
 	}
-	if err := l.load(now); err != nil {
-		return newLedger(cfg, store, now), err
+	old, err := l.load(now)
+	if err != nil {
+		l = newLedger(cfg, store, now)
+		l.discard(old)
 	}
-	return l, nil
+	return l, err
 }
 
 func newLedger(cfg Config, store Store, now time.Time) *Ledger {
 	l := &Ledger{
-		cfg: cfg, store: store, began: now, steps: map[Step]*openStep{}, underway: map[Step]bool{},
+		cfg: cfg, store: store, now: now, began: now, looked: now,
+		steps: map[Step]*openStep{}, underway: map[Step]time.Time{}, calls: map[string][]Ranges{},
 		losses: map[lossKey]Loss{}, dirty: map[string]bool{}, changed: map[jobKey]bool{},
 	}
 	l.streams = bounded.NewMap(bounded.MapConfig[string, *stream]{
@@ -276,7 +267,7 @@ func newLedger(cfg Config, store Store, now time.Time) *Ledger {
 	l.jobs = bounded.NewMap(bounded.MapConfig[jobKey, *job]{
 		Entries: cfg.MaxJobs, Bytes: cfg.MaxBytes, Order: bounded.ByUse,
 		Size:    func(of jobKey, j *job) int { return j.size(of) },
-		Evicted: func(of jobKey, _ *job, _ bounded.Reason) { l.changed[of], l.listed = true, false }, // to be deleted
+		Evicted: func(of jobKey, j *job, _ bounded.Reason) { l.leaveJob(of, j) },
 	})
 	return l
 }
@@ -297,41 +288,9 @@ func (l *Ledger) Open() (n int64) {
 // Streams returns how many streams are known.
 func (l *Ledger) Streams() int { return l.streams.Len() }
 
-// Expect takes what a batch has that is about to be passed on: of before a restart, it is no longer missing where its
-// step is concluded meanwhile. Arrive or Refuse follows.
-func (l *Ledger) Expect(all []Arrival) {
-	l.expects = true
-	l.each(all, func(p *part, numbers Ranges) {
-		again := p.doubt.Intersect(numbers)
-		p.doubt, p.again = p.doubt.Minus(again), p.again.Union(again)
-	})
-}
-
-// Refuse takes back what Expect got, since it was not accepted.
-func (l *Ledger) Refuse(all []Arrival) {
-	l.each(all, func(p *part, numbers Ranges) {
-		again := p.again.Intersect(numbers)
-		p.doubt, p.again = p.doubt.Union(again), p.again.Minus(again)
-	})
-}
-
-// each calls a function with what is known of each step of a batch.
-func (l *Ledger) each(all []Arrival, do func(*part, Ranges)) {
-	for i := range all {
-		s, ok := l.streams.Peek(all[i].Source)
-		if !ok {
-			continue
-		}
-		for step, numbers := range all[i].Steps {
-			if p := s.parts[step]; p != nil {
-				do(p, numbers)
-			}
-		}
-	}
-}
-
-// Arrive takes what a batch has, once it was accepted, and returns when it is stored.
+// Arrive takes what a batch has, once the analysis has used it, and returns when it is stored.
 func (l *Ledger) Arrive(all []Arrival, now time.Time) error {
+	l.now = now
 	for i := range all {
 		l.arrive(&all[i], now)
 	}
@@ -339,7 +298,9 @@ func (l *Ledger) Arrive(all []Arrival, now time.Time) error {
 }
 
 func (l *Ledger) arrive(a *Arrival, now time.Time) {
+	l.returned(a)
 	s := l.stream(a, now)
+	l.run(s, a)
 	s.used = now
 	l.dirty[s.name] = true
 	void := a.Void.Minus(s.seen)
@@ -356,6 +317,9 @@ func (l *Ledger) arrive(a *Arrival, now time.Time) {
 	l.narrow(s)
 	s.spread = s.openRanges()
 	l.streams.Touch(s.name)
+	if !l.streams.Has(s.name) { // it alone has more bytes than all may have
+		l.leave(s)
+	}
 }
 
 // stream returns the stream of an arrival. One that begins in the middle was at another gateway before.
@@ -364,6 +328,7 @@ func (l *Ledger) stream(a *Arrival, now time.Time) *stream {
 		return s
 	}
 	s := &stream{name: a.Source, parts: map[Step]*part{}, since: now}
+	s.kept = l.dirty[s.name] // a change of an unknown stream is to delete its key
 	l.listed = false
 	l.streams.Set(a.Source, s)
 	return s
@@ -375,8 +340,8 @@ func (l *Ledger) take(s *stream, step Step, numbers Ranges, now time.Time) {
 	p := s.parts[step]
 	var back Ranges
 	if p != nil {
-		back = numbers.Intersect(p.doubt.Union(p.again))
-		p.doubt, p.again = p.doubt.Minus(back), p.again.Minus(back)
+		back = numbers.Intersect(p.doubt)
+		p.doubt = p.doubt.Minus(back)
 	}
 	fresh := numbers.Minus(s.seen)
 	begins := len(s.seen) == 0 && len(fresh) > 0 && fresh[0].First > 0
@@ -437,33 +402,8 @@ func (l *Ledger) tidy(s *stream, step Step) {
 // narrow decides the first gaps of a stream that has too many ranges.
 func (l *Ledger) narrow(s *stream) {
 	if over := len(s.seen) - l.cfg.MaxRanges; over > 0 {
-		l.miss(s, Ranges{{0, s.seen[over].First}}.Minus(s.seen))
+		l.miss(s, Ranges{{0, s.seen[over].First}}.Minus(s.seen).Minus(l.passing(s.name)))
 	}
-}
-
-// concluded reports whether a step was concluded, here.
-func (l *Ledger) concluded(step Step) bool {
-	j, ok := l.jobs.Peek(step.job())
-	return ok && j.done.Has(step.Step)
-}
-
-// unsure reports whether it is not known if a step was concluded, here.
-func (l *Ledger) unsure(step Step) bool {
-	j, ok := l.jobs.Peek(step.job())
-	return ok && j.unsure.Has(step.Step)
-}
-
-// change changes what is known of a job.
-func (l *Ledger) change(of jobKey, do func(*job)) {
-	j, ok := l.jobs.Get(of)
-	if !ok {
-		j = &job{lost: map[int64]int64{}}
-		l.jobs.Set(of, j)
-		l.listed = false
-	}
-	l.changed[of] = true
-	do(j)
-	l.jobs.Touch(of)
 }
 
 // peek returns what is known of a step.
@@ -477,9 +417,10 @@ func (l *Ledger) peek(step Step) (v Verdict) {
 	}
 	for name := range of.streams {
 		s, _ := l.streams.Peek(name)
-		v.Lost += s.parts[step].doubt.Count()
-		// Requests overtake each other: what is before the first span may have come since.
-		v.Elsewhere = v.Elsewhere || of.moved && (s.elsewhere || s.seen[0].First > 0)
+		passing := l.passing(name)
+		v.Lost += s.parts[step].doubt.Minus(passing).Count()
+		// Requests overtake each other: what is before the first span may have come since, or be under way.
+		v.Elsewhere = v.Elsewhere || of.moved && (s.elsewhere || s.seen.Union(passing)[0].First > 0)
 	}
 	return v
 }
@@ -500,7 +441,7 @@ func (l *Ledger) Begin(step Step) (Verdict, error) {
 	if j, ok := l.jobs.Peek(step.job()); ok && j.lost[step.Step] > 0 {
 		l.change(step.job(), func(j *job) { delete(j.lost, step.Step) }) // it is said of the step
 	}
-	l.underway[step] = true
+	l.underway[step] = l.now
 	return out, l.commit()
 }
 
@@ -510,11 +451,12 @@ func (l *Ledger) idle() bool { return !l.expects && l.streams.Len() == 0 }
 // lose counts what a stream had of a step before a restart as lost, and returns how many spans these are.
 func (l *Ledger) lose(s *stream, step Step) int64 {
 	p := s.parts[step]
-	n := p.doubt.Count()
+	gone := p.doubt.Minus(l.passing(s.name))
+	n := gone.Count()
 	if n == 0 {
 		return 0
 	}
-	p.doubt = nil
+	p.doubt = p.doubt.Minus(gone)
 	l.totals.Lost += n
 	l.report(step, n, ReasonRestart)
 	l.dirty[s.name] = true
@@ -526,6 +468,9 @@ func (l *Ledger) lose(s *stream, step Step) int64 {
 func (l *Ledger) report(step Step, spans int64, reason string) {
 	key := lossKey{step.job(), reason}
 	loss, ok := l.losses[key]
+	if !ok && len(l.losses) >= l.cfg.MaxJobs { // nothing asks for them
+		return
+	}
 	if !ok {
 		loss = Loss{Step: step, Last: step.Step, Reason: reason}
 	}
@@ -548,20 +493,6 @@ func (l *Ledger) End(steps []Step) error {
 	}
 	return l.commit()
 }
-
-// settle notes that a step was concluded, or may have been.
-func (l *Ledger) settle(step Step, unsure bool) {
-	l.change(step.job(), func(j *job) {
-		this := Ranges{{step.Step, step.Step}}
-		j.done = l.last(j.done.Union(this))
-		if unsure {
-			j.unsure = l.last(j.unsure.Union(this))
-		}
-	})
-}
-
-// last returns the last ranges of steps: as many as are kept.
-func (l *Ledger) last(steps Ranges) Ranges { return steps[max(0, len(steps)-l.cfg.MaxRanges):] }
 
 // close drops what streams have of a step.
 func (l *Ledger) close(step Step) (n int64) {

@@ -274,6 +274,66 @@ func TestLedger_Limits_AreKeptAndCounted(t *testing.T) {
 		assert.Positive(t, got.Forgotten)
 		assert.Len(t, store.values, 2+l.streams.Len()+l.jobs.Len(), "what leaves is deleted")
 	})
+	t.Run("bytes that no stream has", func(t *testing.T) {
+		store := newMemory()
+		l := newTestLedger(t, store, start, func(c *Config) { c.MaxBytes = 100 })
+		pass(t, l, some("a", 7, 0, 9), start)
+		assert.Equal(t, Verdict{}, conclude(t, l, of(7)))
+		require.NoError(t, l.Tick(start.Add(limits.Wait)))
+		assert.Equal(t, Totals{Arrived: 10, Forgotten: 10}, l.Totals())
+		assert.Empty(t, l.steps)
+		assert.Len(t, store.values, 2, "the list of streams and the state")
+	})
+	t.Run("open steps of before", func(t *testing.T) {
+		store := newMemory()
+		l := newTestLedger(t, store, start, nil)
+		for step := range int64(10) {
+			pass(t, l, some("a", step, step*10, step*10+9), start)
+		}
+		for range 2 { // what has left is counted once
+			l = newTestLedger(t, store, start, func(c *Config) { c.MaxOpen = 3 })
+			assert.EqualValues(t, 30, l.Open())
+			assert.Equal(t, Totals{Arrived: 100, Forgotten: 70}, l.Totals())
+			require.NoError(t, l.Tick(start))
+		}
+		require.NoError(t, l.Tick(start.Add(limits.Wait)))
+		assert.Equal(t, Totals{Arrived: 100, Lost: 30, Forgotten: 70}, l.Totals())
+	})
+	t.Run("losses that nothing asks for", func(t *testing.T) {
+		l := newTestLedger(t, nil, start, func(c *Config) { c.MaxJobs = 2 })
+		for i := range 5 {
+			source := fmt.Sprint(i)
+			for _, r := range []Range{{0, 9}, {20, 29}} {
+				pass(t, l, []Arrival{{Source: source, Steps: map[Step]Ranges{{source, "inc", 7}: {r}}}}, start)
+			}
+		}
+		ticks(t, l, start, 2)
+		assert.EqualValues(t, 50, l.Totals().Gap)
+		assert.Len(t, l.Losses(), 2)
+	})
+	t.Run("changes that are not stored", func(t *testing.T) {
+		store := newMemory()
+		l := newTestLedger(t, store, start, func(c *Config) { c.MaxStreams, c.MaxJobs = 2, 2 })
+		bring := func(i int) {
+			step := Step{fmt.Sprint("job", i), "inc", 7}
+			all := []Arrival{{Source: fmt.Sprint(i), Steps: map[Step]Ranges{step: {{0, 9}}}}}
+			l.Expect(all)
+			_, _ = l.Begin(step)
+			_ = l.End([]Step{step})
+			_ = l.Arrive(all, start)
+		}
+		bring(0)
+		bring(1)
+		store.fails = true
+		for i := range 100 {
+			bring(i)
+		}
+		assert.LessOrEqual(t, len(l.dirty), 4, "those that are stored, and those that are known")
+		assert.LessOrEqual(t, len(l.changed), 4)
+		store.fails = false
+		require.NoError(t, l.Tick(start))
+		assert.Len(t, store.values, 6, "two streams, two jobs, their list and the state")
+	})
 	t.Run("concluded steps", func(t *testing.T) {
 		l := newTestLedger(t, nil, start, func(c *Config) { c.MaxRanges = 2 })
 		pass(t, l, some("a", 0, 0, 0), start)
@@ -289,7 +349,12 @@ func TestLedger_Limits_AreKeptAndCounted(t *testing.T) {
 		store := newMemory()
 		l := newTestLedger(t, store, start, nil)
 		pass(t, l, some("a", 7, 0, 9), start)
+		_, err := l.Begin(of(7)) // the analysis panics: no End follows
+		require.NoError(t, err)
+		require.NoError(t, l.Tick(start.Add(limits.StepLimit)))
+		assert.Len(t, l.underway, 1)
 		require.NoError(t, l.Tick(start.Add(limits.StepLimit+time.Second)))
+		assert.Empty(t, l.underway)
 		assert.Equal(t, Totals{Arrived: 10, Forgotten: 10}, l.Totals())
 		require.NoError(t, l.Tick(start.Add(limits.StreamLimit+time.Second)))
 		assert.Zero(t, l.Streams())
@@ -334,6 +399,10 @@ func TestNewLedger_DamagedValue_IsNamedAndLeftOut(t *testing.T) {
 			require.ErrorContains(t, err, want)
 			require.ErrorContains(t, err, `read "`+key+`"`)
 			assert.Equal(t, Totals{}, l.Totals())
+			if key != "list" { // which says what there is
+				require.NoError(t, l.Tick(start))
+				assert.Len(t, store.values, 2, "what cannot be used is deleted")
+			}
 			pass(t, l, some("a", 7, 0, 9), start)
 			assert.EqualValues(t, 10, newTestLedger(t, store, start, nil).Totals().Arrived)
 		}
@@ -348,9 +417,9 @@ func FuzzLedger_Load(f *testing.F) {
 	require.NoError(f, l.Arrive(some("a", 7, 0, 9), start))
 	_, err = l.Begin(of(6))
 	require.NoError(f, err)
-	f.Add(string(store.values[stateKey]), `{"v":1,"done":[[0,4]]}`, string(store.values[streamKey+"a"]))
+	f.Add(string(store.values[stateKey]), `{"v":1,"used":1700000000,"done":[[0,4]]}`, string(store.values[streamKey+"a"]))
 	f.Add(`{"v":1,"losses":[{"job":"j","incarnation":"i","step":3,"last":4,"spans":5,"reason":"restart"}]}`,
-		`{"v":1,"done":[[0,4],[6,9]],"unsure":[[7,7]],"lost":{"5":3}}`,
+		`{"v":1,"used":1700000000,"done":[[0,4],[6,9]],"unsure":[[7,7]],"lost":{"5":3}}`,
 		`{"v":1,"seen":[[0,3],[5,9]],"open":[{"job":"j","incarnation":"i","step":5,"numbers":[[5,6]]}]}`)
 	f.Fuzz(func(t *testing.T, state, job, stream string) {
 		kept := &memory{values: map[string][]byte{

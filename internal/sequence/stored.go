@@ -49,6 +49,7 @@ type storedKey struct {
 
 type storedJob struct {
 	Version int             `json:"v"`
+	Used    int64           `json:"used"` // Unix seconds
 	Done    Ranges          `json:"done,omitempty"`
 	Unsure  Ranges          `json:"unsure,omitempty"`
 	Lost    map[int64]int64 `json:"lost,omitempty"`
@@ -111,7 +112,7 @@ func (l *Ledger) commit() error {
 	for of := range l.changed {
 		c := Change{Key: of.key()}
 		if j, ok := l.jobs.Peek(of); ok {
-			c.Value = encode(&storedJob{storedVersion, j.done, j.unsure, j.lost})
+			c.Value = encode(&storedJob{storedVersion, j.used.Unix(), j.done, j.unsure, j.lost})
 		}
 		changes = append(changes, c)
 	}
@@ -126,6 +127,16 @@ func (l *Ledger) commit() error {
 		return fmt.Errorf("store which spans arrived: %w", err)
 	}
 	l.listed, l.stored = true, state
+	for name := range l.dirty {
+		if s, ok := l.streams.Peek(name); ok {
+			s.kept = true
+		}
+	}
+	for of := range l.changed {
+		if j, ok := l.jobs.Peek(of); ok {
+			j.kept = true
+		}
+	}
 	clear(l.dirty)
 	clear(l.changed)
 	return nil
@@ -169,36 +180,40 @@ func (l *Ledger) state() *storedState {
 	return out
 }
 
-// load reads what the life before has stored. What was open then is in doubt.
-func (l *Ledger) load(now time.Time) error {
-	data, err := l.store.Load(stateKey)
-	if err != nil || data == nil {
-		return err //nolint:wrapcheck // says what it is
+// load reads what the life before has stored, and returns the names of it that it could read. What was open then is in
+// doubt.
+func (l *Ledger) load(now time.Time) (list storedList, err error) {
+	err = l.loadValue(listKey, func(data []byte) error { return decode(data, &list, &list.Version) })
+	if err != nil {
+		return storedList{}, err
 	}
-	if err := l.loadState(data); err != nil {
-		return fmt.Errorf("read %q: %w", stateKey, err)
-	}
-	data, err = l.store.Load(listKey)
-	if err != nil || data == nil {
-		return err //nolint:wrapcheck // says what it is
-	}
-	var list storedList
-	if err := decode(data, &list, &list.Version); err != nil {
-		return fmt.Errorf("read %q: %w", listKey, err)
+	if err := l.loadValue(stateKey, l.loadState); err != nil {
+		return list, err
 	}
 	for _, of := range list.Jobs {
 		key := jobKey{of.Job, of.Incarnation}
 		if err := l.loadValue(key.key(), func(data []byte) error { return l.loadJob(key, data) }); err != nil {
-			return err
+			return list, err
 		}
 	}
+	l.forgetJobs(now.Add(-l.cfg.StreamLimit))
 	for _, name := range list.Streams {
 		if err := l.loadValue(streamKey+name, func(data []byte) error { return l.loadStream(name, data, now) }); err != nil {
-			return err
+			return list, err
 		}
 	}
 	l.endUnderway()
-	return nil
+	return list, nil
+}
+
+// discard has the keys deleted of what the life before knew.
+func (l *Ledger) discard(old storedList) {
+	for _, name := range old.Streams {
+		l.dirty[name] = true
+	}
+	for _, of := range old.Jobs {
+		l.changed[jobKey{of.Job, of.Incarnation}] = true
+	}
 }
 
 // loadValue has a value read, if there is one.
@@ -235,9 +250,9 @@ func (l *Ledger) loadState(data []byte) error {
 		if !step.Valid() {
 			return fmt.Errorf("steps that were underway: got step %d; want at most %d", step.Step, int64(MaxStep))
 		}
-		l.underway[step] = true
+		l.underway[step] = l.now
 	}
-	for i := range state.Losses {
+	for i := range state.Losses[:min(len(state.Losses), l.cfg.MaxJobs)] {
 		of := &state.Losses[i]
 		l.losses[lossKey{of.of().job(), of.Reason}] = Loss{Step: of.of(), Last: of.Last, Spans: of.Spans, Reason: of.Reason}
 	}
@@ -256,7 +271,10 @@ func (l *Ledger) loadJob(of jobKey, data []byte) error {
 			return fmt.Errorf("steps: %w", err)
 		}
 	}
-	j := &job{done: stored.Done, unsure: stored.Unsure, lost: map[int64]int64{}}
+	j := &job{done: stored.Done, unsure: stored.Unsure, lost: map[int64]int64{}, used: time.Unix(stored.Used, 0), kept: true}
+	if j.used.After(l.now) { // the clock was set back
+		j.used = l.now
+	}
 	maps.Copy(j.lost, stored.Lost)
 	l.jobs.Set(of, j)
 	return nil
@@ -273,17 +291,25 @@ func (l *Ledger) loadStream(name string, data []byte, now time.Time) error {
 	if l.streams.Has(name) {
 		return nil // it is listed twice
 	}
-	s := &stream{name: name, seen: of.Seen, parts: map[Step]*part{}, used: now, since: now}
+	s := &stream{name: name, seen: of.Seen, parts: map[Step]*part{}, used: now, since: now, kept: true}
+	var known Ranges
 	for _, open := range of.Open {
 		if err := open.Numbers.check(0, MaxNumber); err != nil {
 			return fmt.Errorf("numbers of step %d: %w", open.Step, err)
 		}
-		step := open.of()
-		if !step.Valid() || s.parts[step] != nil || len(open.Numbers) == 0 || l.open >= l.cfg.MaxOpen {
+		numbers := open.Numbers.Minus(known)
+		if len(numbers) == 0 {
 			continue
 		}
-		s.job, s.seen = step.job(), s.seen.Union(open.Numbers)
-		l.enter(s, step, now).doubt = open.Numbers
+		step := open.of()
+		known, s.seen = known.Union(numbers), s.seen.Union(numbers)
+		if !step.Valid() || s.parts[step] != nil || l.open >= l.cfg.MaxOpen {
+			l.totals.Forgotten += numbers.Count()
+			l.dirty[name] = true
+			continue
+		}
+		s.job = step.job()
+		l.enter(s, step, now).doubt = numbers
 	}
 	s.spread = s.openRanges()
 	l.streams.Set(name, s)

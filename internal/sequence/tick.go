@@ -12,28 +12,31 @@ func compareLosses(a, b *Loss) int {
 }
 
 // Tick decides what time decides: spans of before a restart that did not come again, gaps that were not filled,
-// and steps and streams of which nothing comes any more.
+// and steps, streams and jobs of which nothing comes any more.
 func (l *Ledger) Tick(now time.Time) error {
-	if !l.settled && now.Sub(l.began) >= l.cfg.Wait {
-		l.settled = true
-		l.loseAll()
+	l.now = now
+	if !l.settled && now.Sub(l.looked) >= l.cfg.Wait {
+		l.settled, l.looked = l.loseAll(), now
 	}
 	for _, s := range l.streams.All() {
 		if now.Sub(s.since) >= l.cfg.Wait {
-			gaps := s.seen.gaps()
+			gaps := s.seen.gaps().Minus(l.passing(s.name))
 			l.miss(s, s.late.Intersect(gaps))
-			s.late, s.since = s.seen.gaps(), now
+			s.late, s.since = gaps.Minus(s.late), now
 		}
 	}
 	l.forget(now)
 	return l.commit()
 }
 
-// loseAll counts what earlier lives left open, and did not come again, as lost.
-func (l *Ledger) loseAll() {
+// loseAll counts what earlier lives left open, and did not come again, as lost. It reports whether that is all: calls
+// under way have the rest.
+func (l *Ledger) loseAll() (all bool) {
+	all = true
 	for _, s := range l.streams.All() {
-		for step := range s.parts {
+		for step, p := range s.parts {
 			n := l.lose(s, step)
+			all = all && len(p.doubt) == 0
 			if n == 0 {
 				continue
 			}
@@ -44,6 +47,7 @@ func (l *Ledger) loseAll() {
 			})
 		}
 	}
+	return all
 }
 
 // miss counts gaps of a stream. What is before its first span went to another gateway.
@@ -64,15 +68,21 @@ func (l *Ledger) miss(s *stream, gaps Ranges) {
 	}
 }
 
-// forget drops steps and streams of which nothing has come for long.
+// forget drops steps, streams and jobs of which nothing has come for long.
 func (l *Ledger) forget(now time.Time) {
 	limit := now.Add(-l.cfg.StepLimit)
+	for step, begun := range l.underway {
+		if begun.Before(limit) { // the analysis panicked
+			delete(l.underway, step)
+		}
+	}
 	for step, of := range l.steps {
-		if of.last.Before(limit) && !l.underway[step] {
+		if _, underway := l.underway[step]; !underway && of.last.Before(limit) {
 			l.totals.Forgotten += l.close(step)
 		}
 	}
 	limit = now.Add(-l.cfg.StreamLimit)
+	l.forgetJobs(limit)
 	for name, s := range l.streams.All() {
 		if !s.used.Before(limit) {
 			break
@@ -90,5 +100,7 @@ func (l *Ledger) leave(s *stream) {
 		l.tidy(s, step)
 	}
 	l.listed = false
-	l.dirty[s.name] = true // to be deleted
+	if delete(l.dirty, s.name); s.kept {
+		l.dirty[s.name] = true // to be deleted
+	}
 }

@@ -205,7 +205,7 @@ func (w *world) send(source string) {
 	}
 	require.NoError(w.t, w.ledger.Arrive(r.arrival(), w.now))
 	w.note(r)
-	if w.dies(60) { // noted, not acknowledged
+	if w.dies(60) || w.random.IntN(30) == 0 { // noted, not acknowledged: the sender's time is over
 		return
 	}
 	w.queues[source] = queue[1:]
