@@ -21,7 +21,7 @@ const (
 	jobPrefix = "job/"
 )
 
-// key returns the key of a job. The length tells where one name ends.
+// key returns the key of a job. The length is that of the first name: names may contain the separator.
 func (k jobKey) key() string {
 	return jobPrefix + strconv.Itoa(len(k.id)) + "/" + k.id + "/" + k.incarnation
 }
