@@ -3,7 +3,6 @@
 package stragglerconnector
 
 import (
-	"context"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -28,14 +27,6 @@ func join(host component.Host, id component.ID) (*joined, error) {
 		return nil, err //nolint:wrapcheck // says what it is
 	}
 	return &joined{of, of.Join()}, nil
-}
-
-// used notes that the analysis has used what a call brought: whatever becomes of the step traces, its spans are not
-// lost.
-func (j *joined) used(ctx context.Context) {
-	if j != nil {
-		ledger.Used(ctx)
-	}
 }
 
 // begin notes that a step is about to be concluded, and returns what is missing of it.

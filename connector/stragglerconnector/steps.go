@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockstep-otel/lockstep/connector/stragglerconnector/internal/metadata"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/component/hub"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
@@ -74,7 +75,7 @@ func newEngine(cfg *Config, set connector.Settings) (*hub.Engine, error) {
 			InboxBytes: inboxBytes(cfg), Storage: cfg.StorageID, Jobs: cfg.JobsID, Wait: true,
 		},
 		Traces: s.read, Start: s.start, Forget: s.analysis.Forget, Suspend: s.suspend, Tick: s.tick, Flush: s.flush, Metrics: s.metrics, Seen: s.publish, Stop: func() { s.ledger.leave(); telemetry.Shutdown() },
-		Used:   func(ctx context.Context) { s.ledger.used(ctx) },
+		Used:   deliver.Used, // whatever becomes of the step traces, the spans are not lost
 		Open:   func(time.Time) []model.Finding { return s.analysis.Standing() },
 		States: map[string]hub.State{"findings": s.analysis},
 		Counts: &s.counts, StorageFailures: telemetry.ConnectorStragglerStorageFailures,

@@ -22,7 +22,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/lockstep-otel/lockstep/internal/component/ledger"
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/model"
 	"github.com/lockstep-otel/lockstep/internal/otelmap"
 	"github.com/lockstep-otel/lockstep/internal/otelmap/sequencemap"
@@ -80,7 +80,7 @@ type next struct {
 // ConsumeTraces implements consumer.Traces.
 func (n *next) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	if n.used {
-		ledger.Used(ctx)
+		deliver.Used(ctx)
 	}
 	if n.fail != nil {
 		return n.fail

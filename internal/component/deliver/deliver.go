@@ -16,7 +16,8 @@
 //   - Every error is permanent: nothing is given again, and what was refused counts as
 //     not taken.
 //
-// What any branch refused never counts as taken.
+// What any branch refused never counts as taken, except data that an analysis has used: what was refused then is what
+// came of them, which the analysis counts.
 package deliver
 
 import (

@@ -133,8 +133,14 @@ func (s *Sender[T]) send(ctx context.Context, r Retry, n int, build func() T, fi
 	if n == 0 {
 		return Outcome{}
 	}
-	op := s.signal.start(ctx)
+	op, used := WatchUse(s.signal.start(ctx))
 	left, err := deliver(op, r, n, build, &s.signal)
+	if err != nil && used() && !s.keeps(err) {
+		if s.mayLog(err) {
+			s.of.log.Warn(s.counts.What+" were analysed, and what came of that was refused by the component behind", s.fields(left, err, fields)...)
+		}
+		left, err = 0, nil
+	}
 	s.signal.end(op, s.of.cfg.Format, n, err)
 	add(ctx, s.counts.Emitted, n-left)
 	switch {

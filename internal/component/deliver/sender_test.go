@@ -179,3 +179,23 @@ func TestSender_WithoutNext_TakesEverythingUncounted(t *testing.T) {
 	assert.Nil(t, r.Metrics(nil))
 	assert.Equal(t, tally{}, n)
 }
+
+// An analysis has used the data, and what came of them was refused: nothing is dropped, and it is logged once.
+func TestSender_UsedAndRefused_IsNoLoss(t *testing.T) {
+	var n tally
+	r, logs := newReceiver(t, &n)
+	next, err := consumer.NewLogs(func(ctx context.Context, _ plog.Logs) error {
+		deliver.Used(ctx)
+		return consumererror.NewPermanent(errors.New("deliver step traces: the queue is full"))
+	})
+	require.NoError(t, err)
+	counts := n.counts()
+	counts.LogEvery = time.Hour
+	s := r.Logs(next, counts)
+	for range 2 {
+		assert.Equal(t, deliver.Outcome{}, s.Send(t.Context(), 3, func() plog.Logs { return records(3) }))
+	}
+	assert.Equal(t, tally{emitted: 6}, n)
+	assert.Equal(t, 1, logs.FilterMessageSnippet("Events were analysed").Len())
+	assert.Zero(t, logs.FilterMessageSnippet("Events refused").Len())
+}

@@ -115,9 +115,14 @@ func (d *deliveries) add(to *output, w wait) {
 // could not be delivered in time.
 func (d *deliveries) wait(ctx context.Context, of *output) error {
 	var errs []error
+	known := map[string]bool{} // a stop refuses hundreds for one reason
 	for _, s := range d.stepTraces {
-		if of == nil || s.queue == of.queue {
-			errs = append(errs, s.queue.Wait(ctx, s.of))
+		if of != nil && s.queue != of.queue {
+			continue
+		}
+		if err := s.queue.Wait(ctx, s.of); err != nil && !known[err.Error()] {
+			known[err.Error()] = true
+			errs = append(errs, err)
 		}
 	}
 	for _, w := range d.waits {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/sequence"
 )
 
@@ -31,15 +32,11 @@ func TestPass_BatchHasArrived_WhereItWasAcceptedOrUsed(t *testing.T) {
 		c := &calls{}
 		err := Pass(t.Context(), c, nil, func(ctx context.Context) error {
 			if of.used {
-				Used(ctx)
+				deliver.Used(ctx)
 			}
 			return of.err
 		})
 		require.Equal(t, of.err, err, "the error is the sender's")
 		assert.Equal(t, []string{"arriving", of.want}, c.noted)
 	}
-}
-
-func TestUsed_NothingCounts_IsOfNoUse(t *testing.T) {
-	assert.NotPanics(t, func() { Used(t.Context()) })
 }
