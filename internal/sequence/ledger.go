@@ -3,8 +3,6 @@
 package sequence
 
 import (
-	"maps"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -158,7 +156,7 @@ type Ledger struct {
 	now      time.Time // of the last call that says it
 	began    time.Time
 	looked   time.Time // when it was decided last what earlier lives left open
-	losses   map[lossKey]Loss
+	losses   losses
 
 	dirty   map[string]bool // streams to be stored
 	changed map[jobKey]bool // jobs to be stored
@@ -166,11 +164,6 @@ type Ledger struct {
 	stored  []byte          // the state, as of the last change
 	expects bool            // something was to arrive
 	settled bool            // what earlier lives left open was decided
-}
-
-type lossKey struct {
-	jobKey
-	reason string
 }
 
 // stream is what is known of one stream.
@@ -257,7 +250,7 @@ func newLedger(cfg Config, store Store, now time.Time) *Ledger {
 	l := &Ledger{
 		cfg: cfg, store: store, now: now, began: now, looked: now,
 		steps: map[Step]*openStep{}, underway: map[Step]time.Time{}, calls: map[string][]Ranges{},
-		losses: map[lossKey]Loss{}, dirty: map[string]bool{}, changed: map[jobKey]bool{},
+		dirty: map[string]bool{}, changed: map[jobKey]bool{},
 	}
 	l.streams = bounded.NewMap(bounded.MapConfig[string, *stream]{
 		Entries: cfg.MaxStreams, Bytes: cfg.MaxBytes, Order: bounded.ByUse,
@@ -466,17 +459,7 @@ func (l *Ledger) lose(s *stream, step Step) int64 {
 
 // report adds to what is lost of a job.
 func (l *Ledger) report(step Step, spans int64, reason string) {
-	key := lossKey{step.job(), reason}
-	loss, ok := l.losses[key]
-	if !ok && len(l.losses) >= l.cfg.MaxJobs { // nothing asks for them
-		return
-	}
-	if !ok {
-		loss = Loss{Step: step, Last: step.Step, Reason: reason}
-	}
-	loss.Step.Step, loss.Last = min(loss.Step.Step, step.Step), max(loss.Last, step.Step)
-	loss.Spans += spans
-	l.losses[key] = loss
+	l.losses = l.losses.add(Loss{Step: step, Last: step.Step, Spans: spans, Reason: reason}, l.cfg.MaxJobs)
 }
 
 // End takes steps whose conclusion was sent.
@@ -510,15 +493,9 @@ func (l *Ledger) close(step Step) (n int64) {
 	return n
 }
 
-// Losses returns what was lost since the last call, by job and reason. What is not asked for is stored.
+// Losses returns what was lost since the last call, by job, reason and run of steps. What is not asked for is stored.
 func (l *Ledger) Losses() []Loss {
-	out := l.pending()
-	clear(l.losses)
-	return out
-}
-
-func (l *Ledger) pending() []Loss {
-	out := slices.Collect(maps.Values(l.losses))
-	slices.SortFunc(out, func(a, b Loss) int { return compareLosses(&a, &b) })
+	out := l.losses.runs()
+	l.losses = nil
 	return out
 }

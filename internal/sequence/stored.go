@@ -172,7 +172,7 @@ func (l *Ledger) state() *storedState {
 	for step := range l.underway {
 		out.Underway = append(out.Underway, storedStep{Job: step.Job, Incarnation: step.Incarnation, Step: step.Step})
 	}
-	for _, of := range l.pending() {
+	for _, of := range l.losses.runs() {
 		out.Losses = append(out.Losses, storedLoss{
 			storedStep{Job: of.Job, Incarnation: of.Incarnation, Step: of.Step.Step}, of.Last, of.Spans, of.Reason,
 		})
@@ -254,7 +254,7 @@ func (l *Ledger) loadState(data []byte) error {
 	}
 	for i := range state.Losses[:min(len(state.Losses), l.cfg.MaxJobs)] {
 		of := &state.Losses[i]
-		l.losses[lossKey{of.of().job(), of.Reason}] = Loss{Step: of.of(), Last: of.Last, Spans: of.Spans, Reason: of.Reason}
+		l.losses = append(l.losses, Loss{Step: of.of(), Last: of.Last, Spans: of.Spans, Reason: of.Reason})
 	}
 	return nil
 }

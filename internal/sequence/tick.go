@@ -2,14 +2,7 @@
 
 package sequence
 
-import (
-	"cmp"
-	"time"
-)
-
-func compareLosses(a, b *Loss) int {
-	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Incarnation, b.Incarnation), cmp.Compare(a.Reason, b.Reason))
-}
+import "time"
 
 // Tick decides what time decides: spans of before a restart that did not come again, gaps that were not filled,
 // and steps, streams and jobs of which nothing comes any more.

@@ -38,9 +38,16 @@ func sentence(of *sequence.Loss) string {
 	case sequence.ReasonGap:
 		return fmt.Sprintf("job %s: %d spans did not arrive, though later ones of the same agent did", of.Job, of.Spans)
 	case sequence.ReasonUncertain:
-		return fmt.Sprintf("job %s: the gateway ended while it sent what it concluded of steps %d to %d: their %d spans are lost where it is missing",
-			of.Job, of.Step.Step, of.Last, of.Spans)
+		return fmt.Sprintf("job %s: the gateway ended while it sent step traces of %s: their %d spans are lost unless the traces are there",
+			of.Job, runOf(of), of.Spans)
 	default:
-		return fmt.Sprintf("job %s: %d spans of steps %d to %d were lost when the gateway ended", of.Job, of.Spans, of.Step.Step, of.Last)
+		return fmt.Sprintf("job %s: %d spans of %s were lost when the gateway ended", of.Job, of.Spans, runOf(of))
 	}
+}
+
+func runOf(of *sequence.Loss) string {
+	if of.Step.Step == of.Last {
+		return fmt.Sprintf("step %d", of.Last)
+	}
+	return fmt.Sprintf("steps %d to %d", of.Step.Step, of.Last)
 }

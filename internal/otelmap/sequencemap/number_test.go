@@ -145,7 +145,7 @@ func TestWriteLoss_EachReason_IsASentence(t *testing.T) {
 	for reason, want := range map[string]string{
 		sequence.ReasonRestart:   "job a: 12 spans of steps 4 to 6 were lost when the gateway ended",
 		sequence.ReasonGap:       "job a: 12 spans did not arrive, though later ones of the same agent did",
-		sequence.ReasonUncertain: "job a: the gateway ended while it sent what it concluded of steps 4 to 6: their 12 spans are lost where it is missing",
+		sequence.ReasonUncertain: "job a: the gateway ended while it sent step traces of steps 4 to 6: their 12 spans are lost unless the traces are there",
 	} {
 		lr := plog.NewLogRecord()
 		WriteLoss(&sequence.Loss{Step: of("a", 4), Last: 6, Spans: 12, Reason: reason}, time.Unix(7, 0), lr)
