@@ -50,7 +50,8 @@ func (w *world) learn(ctx context.Context, r *recording.Recording) (err error) {
 	)
 }
 
-// learnAlone sends a gateway without Kafka what nodes measure of their clocks while the job runs, over OTLP.
+// learnAlone sends a gateway without Kafka what nodes measure of their clocks while the job runs, over OTLP, and waits
+// until it has solved for them.
 func learnAlone(ctx context.Context, c *collector, r *recording.Recording) (err error) {
 	conn, err := grpc.NewClient(c.env["LOCKSTEP_OTLP_GRPC_ENDPOINT"], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -65,7 +66,10 @@ func learnAlone(ctx context.Context, c *collector, r *recording.Recording) (err 
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, "connector_clocks_edges", sent)
+	return errors.Join(
+		c.await(ctx, "connector_clocks_edges", sent),
+		c.await(ctx, "extension_timeline_clocks", 2*int64(r.Ranks/recording.PerNode)),
+	)
 }
 
 // edges sends what all nodes measure, a request for each window of the probe mesh, and returns how many edges it sent.

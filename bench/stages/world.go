@@ -84,6 +84,8 @@ func (w *world) measureAlone(ctx context.Context, r *recording.Recording) (_ flo
 		return 0, err
 	}
 	_, judging := counted(r)
+	ctx, cancel := context.WithTimeout(ctx, doneLimit)
+	defer cancel()
 	if err := errors.Join(c.check(ctx, judging), c.named(ctx)); err != nil {
 		return 0, err
 	}
