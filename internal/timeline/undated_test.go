@@ -174,7 +174,7 @@ func TestAddModel_Undated_RelatesAndPlacesNothing(t *testing.T) {
 	require.NoError(t, w.tl.Restore(data))
 	check(raw(0), false, raw(1), true)
 	for _, s := range w.tl.State().Timelines {
-		assert.Equal(t, ScaleState{Name: Prefix + raw(0), Reference: Prefix + raw(0), Foreign: true}, s)
+		assert.Equal(t, ScaleState{Name: Prefix + raw(0), Reference: Prefix + raw(0), Foreign: true, Clocks: 2}, s)
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 	// reads before stay as they were stamped.
 	clocksPatience = 10 * time.Second
 	// quiet is after how long without a record a broker is asked whether there are any.
-	quiet = 2 * time.Second
+	quiet = time.Second
 )
 
 // awaitClocks waits until the timeline has what other collectors know of clocks.
