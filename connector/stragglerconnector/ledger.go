@@ -3,6 +3,7 @@
 package stragglerconnector
 
 import (
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -47,14 +48,14 @@ func (j *joined) end(reports []*straggler.StepReport) func() {
 	return func() { j.of.End(steps) }
 }
 
-// losses returns an event for each job that lost spans since the last call.
+// losses returns an event for each run of steps that lost spans since the last call.
 func (j *joined) losses(now time.Time) (out []hub.Record) {
 	if j == nil {
 		return nil
 	}
 	for _, of := range j.of.Losses() {
 		out = append(out, hub.Record{
-			Key:   "steps lost " + of.Job + " " + of.Incarnation + " " + of.Reason + " " + now.Format(time.RFC3339Nano),
+			Key:   "steps lost " + of.Job + " " + of.Incarnation + " " + of.Reason + " " + strconv.FormatInt(of.Step.Step, 10) + " " + now.Format(time.RFC3339Nano),
 			Bytes: 256 + 2*(len(of.Job)+len(of.Incarnation)),
 			Write: func(lr plog.LogRecord) { sequencemap.WriteLoss(&of, now, lr) },
 		})

@@ -86,7 +86,9 @@ func (w *writer[T]) write(ctx context.Context, data T) error {
 	defer ended()
 	w.recheck.begin()
 	err := w.writeAll(ctx, data)
-	if err == nil || !errors.Is(ctx.Err(), context.Canceled) { // a caller that gives up shows nothing of the brokers
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		w.recheck.nothing() // a caller that gives up shows nothing of the brokers
+	} else {
 		w.recheck.known(err)
 	}
 	return err
@@ -100,7 +102,7 @@ func (w *writer[T]) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err = l.partitions(w.topic.Topic); err != nil {
+	if err = l.look(w.topic.Topic); err != nil {
 		w.producer.drop(l, limit)
 	}
 	return err

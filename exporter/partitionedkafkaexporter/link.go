@@ -108,6 +108,14 @@ func (l *link) partitions(topic string) (int32, error) {
 	return int32(len(all)), nil
 }
 
+// look asks a broker for a topic.
+func (l *link) look(topic string) error {
+	if err := l.client.RefreshMetadata(topic); err != nil {
+		return fmt.Errorf("find topic %q: %w", topic, kafka.Explain(err))
+	}
+	return nil
+}
+
 // call is the answers to the messages of one send.
 type call struct {
 	load   *load

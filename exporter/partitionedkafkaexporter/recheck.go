@@ -4,8 +4,11 @@ package partitionedkafkaexporter
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/IBM/sarama"
 )
 
 // recheckAfter is how long after a fault the brokers are asked whether it lasts, where nothing is written meanwhile.
@@ -20,6 +23,7 @@ type recheck struct {
 	mu    sync.Mutex
 	timer *time.Timer     // of the next question; nil: there is none
 	turn  int             // of writes and questions: an answer from before the last is old
+	fault bool            // a fault is known that brokers can say to be over
 	ctx   context.Context //nolint:containedctx // of what is asked; done at the end
 	stop  context.CancelFunc
 	asks  sync.WaitGroup
@@ -46,15 +50,31 @@ func (r *recheck) next() {
 	}
 }
 
-// known notes what a write has shown. A fault is asked for again.
+// known notes what a write has shown. A fault is asked for again, unless only a write can show that it is over.
 func (r *recheck) known(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next()
 	r.set(err)
-	if err != nil {
+	if r.fault = err != nil && !ofWrites(err); r.fault {
 		r.later()
 	}
+}
+
+// nothing notes that a write has shown nothing.
+func (r *recheck) nothing() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next(); r.fault {
+		r.later()
+	}
+}
+
+// ofWrites reports whether an error is a broker's answer to a write: such as of a missing right, or of replicas that are
+// not in sync.
+func ofWrites(err error) bool {
+	var code sarama.KError
+	return errors.As(err, &code) && code != sarama.ErrUnknownTopicOrPartition && code != sarama.ErrLeaderNotAvailable
 }
 
 func (r *recheck) later() {
@@ -76,6 +96,7 @@ func (r *recheck) question(turn int) {
 	case err != nil:
 		r.later()
 	default:
+		r.fault = false
 		r.set(nil)
 	}
 }

@@ -5,11 +5,13 @@ package partitionedkafkaexporter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -92,5 +94,42 @@ func TestRecheck_End_WakesWhatIsAsked(t *testing.T) {
 		time.Sleep(recheckAfter)
 		synctest.Wait()
 		r.end()
+	})
+}
+
+// A retry is given up by its caller, as at a rebalance: it shows nothing, and the fault is asked for all the same.
+func TestRecheck_CallerGivesUp_BrokersAreAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen shown
+		r := newRecheck(func(context.Context) error { seen.asked.Add(1); return nil }, seen.set)
+		defer r.end()
+		r.begin()
+		r.known(errAway)
+		r.begin()
+		r.nothing()
+		time.Sleep(recheckAfter)
+		synctest.Wait()
+		assert.EqualValues(t, 1, seen.asked.Load())
+		assert.False(t, seen.fault.Load())
+		r.begin()
+		r.nothing()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		assert.EqualValues(t, 1, seen.asked.Load(), "there is no fault any more")
+	})
+}
+
+// What brokers answered to a write, only a write ends: they know the topic all the time.
+func TestRecheck_WriteWasRefused_NothingIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen shown
+		r := newRecheck(func(context.Context) error { seen.asked.Add(1); return nil }, seen.set)
+		defer r.end()
+		r.begin()
+		r.known(fmt.Errorf("write: %w", sarama.ErrNotEnoughReplicas))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		assert.Zero(t, seen.asked.Load())
+		assert.True(t, seen.fault.Load())
 	})
 }

@@ -14,9 +14,10 @@ type job struct {
 	unsure Ranges          // those of them whose conclusion was under way when a gateway ended
 	lost   map[int64]int64 // spans lost of steps that were not
 
-	used time.Time // when spans of it arrived or a step was concluded last
-	woke time.Time // when spans arrived after none had for the wait; zero: the job was not run again since
-	kept bool      // the store has its key
+	used  time.Time     // when spans of it arrived or a step was concluded last
+	woke  time.Time     // when spans arrived after none had for the wait; zero: the job was not run again since
+	slept time.Duration // for how long none had until then
+	kept  bool          // the store has its key
 }
 
 func (j *job) size(of jobKey) int {
@@ -72,10 +73,10 @@ func (l *Ledger) run(s *stream, a *Arrival) {
 			quiet = l.began
 		}
 		if l.now.Sub(quiet) >= l.cfg.Wait {
-			j.woke = l.now
+			j.woke, j.slept = l.now, l.now.Sub(quiet)
 		}
 		j.used = l.now
-		if l.now.Sub(j.woke) < l.cfg.Wait && j.begins(step) && s.goesOn(a, Step{of.id, of.incarnation, step}) {
+		if l.now.Sub(j.woke) < l.cfg.Wait && j.begins(step) && s.goesOn(a, Step{of.id, of.incarnation, step}, j.slept >= longPause*l.cfg.Wait) {
 			l.change(of, func(j *job) { *j = job{lost: map[int64]int64{}, used: j.used, kept: j.kept} })
 		}
 	}
@@ -84,11 +85,15 @@ func (l *Ledger) run(s *stream, a *Arrival) {
 // begins reports whether a step is no later than the first one that was concluded.
 func (j *job) begins(step int64) bool { return len(j.done) > 0 && step <= j.done[0].First }
 
+// longPause is for how many waits nothing came of a job that agents of which nothing came yet may run again: the first
+// spans of an agent that was cut off begin the same way, and come while the job runs, between steps and pauses of it.
+const longPause = 10
+
 // goesOn reports whether an agent numbered the spans of a step after all that arrived of its stream. A stream that
-// is new has its first number here.
-func (s *stream) goesOn(a *Arrival, step Step) bool {
+// is new has its first number here, and came after a long pause.
+func (s *stream) goesOn(a *Arrival, step Step, long bool) bool {
 	if len(s.seen) == 0 {
-		return a.numbers().Has(0)
+		return long && a.numbers().Has(0)
 	}
 	numbers := a.Steps[step]
 	return len(numbers) > 0 && numbers[0].First > s.seen[len(s.seen)-1].Last

@@ -43,21 +43,21 @@ func TestLedger_JobRunsAgainAfterTheStreamLimit_IsJudged(t *testing.T) {
 }
 
 func TestLedger_JobRunsAgainAfterTheWait_IsJudged(t *testing.T) {
-	later := start.Add(limits.Wait)
 	for name, begin := range map[string]struct {
 		source string
 		number int64
+		later  time.Time
 	}{
-		"agent was restarted": {"b", 0},
-		"agent lives":         {"a", 10 * runSteps},
+		"agent was restarted": {"b", 0, start.Add(longPause * limits.Wait)},
+		"agent lives":         {"a", 10 * runSteps, start.Add(limits.Wait)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newTestLedger(t, newMemory(), start, nil)
 			require.Zero(t, run(t, l, "a", 0, 0, runSteps-1, start))
-			assert.Zero(t, run(t, l, begin.source, begin.number, 0, runSteps-1, later))
+			assert.Zero(t, run(t, l, begin.source, begin.number, 0, runSteps-1, begin.later))
 			assert.Equal(t, Totals{Arrived: 20 * runSteps, Concluded: 20 * runSteps}, l.Totals())
 			// Another node's spans of the first step are late now: the step was concluded in this run.
-			pass(t, l, some("c", 0, 0, 9), later.Add(time.Second))
+			pass(t, l, some("c", 0, 0, 9), begin.later.Add(time.Second))
 			assert.Equal(t, IncompleteBefore, conclude(t, l, of(0)).Incomplete())
 		})
 	}
@@ -67,7 +67,7 @@ func TestLedger_JobRunsAgainAfterTheWait_IsJudged(t *testing.T) {
 func TestLedger_JobRunsAgainWithItsSecondStepFirst_IsJudged(t *testing.T) {
 	l := newTestLedger(t, nil, start, nil)
 	require.Zero(t, run(t, l, "a", 0, 0, runSteps-1, start))
-	later := start.Add(limits.Wait)
+	later := start.Add(longPause * limits.Wait)
 	pass(t, l, some("b", 1, 10, 19), later)
 	pass(t, l, some("c", 0, 0, 9), later.Add(time.Second))
 	assert.Empty(t, conclude(t, l, of(0)).Incomplete())
@@ -83,6 +83,7 @@ func TestLedger_LateSpansOfAJob_AreNoNewRun(t *testing.T) {
 		restart bool
 	}{
 		"while the job runs":                    {some("b", 0, 0, 9), later.Add(-1), false},
+		"of an agent that was cut off":          {some("b", 0, 0, 9), start.Add(longPause*limits.Wait - 1), false},
 		"of a step in the middle":               {some("b", 50, 0, 9), later, false},
 		"of a stream that began elsewhere":      {some("b", 0, 5, 9), later, false},
 		"of numbers before those that arrived":  {some("a", 0, 900, 904), later, false},
@@ -102,4 +103,18 @@ func TestLedger_LateSpansOfAJob_AreNoNewRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A job makes a step in each wait. An agent was cut off from the start, and its queue comes now: its first step was
+// concluded without it.
+func TestLedger_SlowStepsAndALateAgent_AreNoNewRun(t *testing.T) {
+	l := newTestLedger(t, newMemory(), start, nil)
+	now, number := start, int64(0)
+	for step := range int64(5) {
+		require.Zero(t, run(t, l, "a", number, step, step, now))
+		number += 10
+		now = now.Add(limits.Wait)
+	}
+	pass(t, l, some("c", 0, 0, 9), now)
+	assert.Equal(t, IncompleteBefore, conclude(t, l, of(0)).Incomplete(), "it was concluded before, without c")
 }

@@ -23,7 +23,7 @@ func compareKinds(a, b Loss) int {
 // comes is left out: nothing asks for it.
 func (l losses) add(of Loss, limit int) losses {
 	all := l
-	if len(all) >= 2*limit {
+	if len(all) >= limit {
 		all = all.runs()
 	}
 	if len(all) >= limit {

@@ -40,3 +40,13 @@ func TestLosses_BeyondTheLimit_AreJoined(t *testing.T) {
 	}
 	assert.LessOrEqual(t, len(all), 20, "jobs are bounded as well")
 }
+
+// Many streams lost spans of two steps each, more than the limit: they are two runs.
+func TestLosses_ManyStreams_AreStillRuns(t *testing.T) {
+	var all losses
+	for range 600 {
+		all = all.add(lostOf("a", 7, 7, 1), 1024)
+		all = all.add(lostOf("a", 950, 950, 1), 1024)
+	}
+	assert.Equal(t, losses{lostOf("a", 7, 7, 600), lostOf("a", 950, 950, 600)}, all.runs())
+}

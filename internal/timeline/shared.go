@@ -213,6 +213,9 @@ func (t *Timeline) leading(now time.Time) *Timeline {
 // have another origin. The caller holds mu.
 func (t *Timeline) age(tr *track, on *scale, m *model.ClockModel) (heard time.Time, ok bool) {
 	now, end := t.opt.Now(), m.Time(m.Until)
+	if tr != nil && len(tr.segments) > 0 && !on.anchored && tr.last().scale.anchored && tr.last().scale.name == on.name {
+		return time.Time{}, false // a timeline that has a date keeps it
+	}
 	if on.anchored {
 		t.newest = max(t.newest, min(end, now.UnixNano()))
 	} else {

@@ -223,3 +223,33 @@ func TestPassed_DatedModels_TakeTheTimelineOver(t *testing.T) {
 		assert.Equal(t, !undated, n.tl.Leads())
 	}
 }
+
+// A leader that was paused writes one undated solution after another gateway has dated the timeline.
+func TestAddModel_LateUndatedModel_DoesNotTakeTheDateAway(t *testing.T) {
+	g := newGateways(t)
+	n := g.join()
+	add := func(clock string, from, until, offset int64, undated bool) {
+		require.NoError(t, n.tl.AddModel(model.ClockModel{
+			Clock: clock, Timeline: Prefix + raw(0), From: from, Until: until, At: until, Offset: offset, Bound: 1000, Undated: undated,
+		}))
+	}
+	base := 100 * sec
+	for i := range 2 {
+		add(raw(i), base, base+sec, 1000, true)
+	}
+	for i := range 2 {
+		add(raw(i), base+4*sec, base+5*sec, g.now+epoch-base-5*sec, false)
+	}
+	for _, at := range []int64{base + 5*sec, base + 8*sec} {
+		_, ok := n.tl.Place(raw(1), at)
+		require.True(t, ok)
+	}
+	add(raw(1), base+sec, base+2*sec, 1000, true) // older than the dated one by three seconds
+	for _, at := range []int64{base + 5*sec, base + 8*sec, base + 12*sec} {
+		_, ok := n.tl.Place(raw(1), at)
+		assert.True(t, ok, "the clock was dated: %d", at/sec)
+	}
+	add(raw(1), base+9*sec, base+10*sec, g.now+epoch-base-5*sec, false)
+	_, ok := n.tl.Place(raw(1), base+12*sec)
+	assert.True(t, ok)
+}

@@ -130,7 +130,7 @@ func (r *allReader) ended() (bool, error) {
 			return false, err
 		}
 		if len(block.RecordsSet) == 0 && !block.Partial {
-			return true, nil
+			return block.HighWaterMarkOffset >= r.until, nil // a leader that lags has not heard of all records
 		}
 		if !r.skip(block) {
 			return false, nil

@@ -155,3 +155,38 @@ func TestReadAll_LastRecordsAreGone_IsCaughtUp(t *testing.T) {
 	startLogs(t, configForAll(c), &analysis{}, ext)
 	eventually(t, "it is ready", func() bool { return isReady(ext) })
 }
+
+// A new leader has not heard of all records for some seconds, as after a failover: it answers fetches without any.
+func TestReadAll_LeaderIsBehind_NothingIsCaughtUp(t *testing.T) {
+	t.Parallel()
+	c := brokers(t, 1)
+	w := newWriter(t, c)
+	for range 5 {
+		w.write(defaultLogTopic, 0, oneLog(t))
+	}
+	until := time.Now().Add(3 * quiet)
+	c.ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		if time.Now().After(until) {
+			return nil, nil, false
+		}
+		asked := req.(*kmsg.FetchRequest)
+		answer := asked.ResponseKind().(*kmsg.FetchResponse)
+		for _, topic := range asked.Topics {
+			of := kmsg.NewFetchResponseTopic()
+			of.Topic, of.TopicID = topic.Topic, topic.TopicID
+			for _, p := range topic.Partitions {
+				one := kmsg.NewFetchResponseTopicPartition()
+				one.Partition, one.HighWatermark, one.LastStableOffset, one.RecordBatches = p.Partition, 0, 0, []byte{}
+				of.Partitions = append(of.Partitions, one)
+			}
+			answer.Topics = append(answer.Topics, of)
+		}
+		time.Sleep(10 * time.Millisecond)
+		return answer, nil, true
+	})
+	ext := newTimeline()
+	r, _ := startLogs(t, configForAll(c), &analysis{}, ext)
+	eventually(t, "it is ready", func() bool { return isReady(ext) })
+	assert.Equal(t, 5, r.logRecords(), "what was there at the start was read when the timeline was ready")
+}

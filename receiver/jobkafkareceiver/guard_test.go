@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -77,7 +78,7 @@ func TestReceiver_AnalysisIsSlow_StopsInTime(t *testing.T) {
 	eventually(t, "step", func() bool { return r.stepsOf("j")[1] == 1 })
 	began := time.Now()
 	r.stop()
-	assert.Less(t, time.Since(began), deliver.ShutdownLimit+time.Second, "the half for analyses, the half for brokers")
+	assert.Less(t, time.Since(began), 2*deliver.ShutdownLimit, "half of the limit for analyses, half for brokers, and a loaded machine")
 }
 
 // A topic deletes records that are held. Generations that follow keep the marks, and the jobs.
@@ -113,4 +114,57 @@ func TestReceiver_HeldRecordsAreDeleted_MarksStay(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	assert.Empty(t, r.forgotten, "no other collector is there")
+}
+
+// Held log records are deleted while no collector is there, and none comes since: generations that follow drop nothing.
+func TestReceiver_LogRecordsAreDeletedMeanwhile_NothingIsForgotten(t *testing.T) {
+	t.Parallel()
+	c := brokers(t, 1)
+	w := newWriter(t, c)
+	for range 5 {
+		w.write(defaultLogTopic, 0, oneLog(t))
+	}
+	w.step(0, "j", 0, 0)
+	offsetOf := func() int64 {
+		all, err := kadm.NewClient(w.cl).FetchOffsets(t.Context(), defaultGroup)
+		require.NoError(t, err)
+		o, ok := all.Lookup(defaultLogTopic, 0)
+		if !ok {
+			return -1
+		}
+		return o.At
+	}
+	cfg := configFor(c)
+	cfg.Hold.Time, cfg.Hold.Idle = time.Hour, time.Hour
+	first := start(t, cfg, &analysis{})
+	eventually(t, "all is read", func() bool { return first.logRecords() == 5 && first.stepsOf("j")[0] == 1 })
+	eventually(t, "committed", func() bool { return offsetOf() == 0 })
+	first.stop()
+	require.NoError(t, c.DeleteRecords(defaultLogTopic, 0, 5))
+
+	cfg = configFor(c)
+	cfg.Hold.Time, cfg.Hold.Idle, cfg.Retry.Enabled = time.Hour, time.Hour, false
+	a := &analysis{}
+	r := start(t, cfg, a)
+	w.step(0, "j", 0, 1)
+	eventually(t, "a step", func() bool { return r.stepsOf("j")[1] == 1 })
+	eventually(t, "committed", func() bool { return offsetOf() == 5 })
+	for generation := range int64(2) {
+		a.mu.Lock()
+		refused := false
+		a.refuse = func() error {
+			if refused {
+				return nil
+			}
+			refused = true
+			return errors.New("no memory")
+		}
+		a.mu.Unlock()
+		w.step(0, "j", 0, 2+generation)
+		eventually(t, "a generation later", func() bool { return r.stepsOf("j")[2+generation] == 1 })
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	assert.Empty(t, r.forgotten, "no other collector is there")
+	assert.Zero(t, r.counted("partitions_lost", ""))
 }

@@ -45,6 +45,7 @@ type partition struct {
 
 	// found is what was committed when this collector got the partition: steps before its marks were concluded.
 	found commit
+	moved commit // what this collector has committed instead then, where the first records are gone
 
 	mu      sync.Mutex
 	tracker *offsets.Tracker
@@ -90,7 +91,7 @@ func (o *owned) drop(gone func(*partition) bool) (lost []*partition) {
 // one: it has committed what is committed.
 func (p *partition) passedOn(now map[key]commit, self string) bool {
 	at, still := now[p.key]
-	return !still || at.marks.By != self && !at.same(p.found)
+	return !still || at.marks.By != self && !at.same(p.found) && !at.same(p.moved)
 }
 
 // take adds a partition that this collector did not have, and begins a generation with one that it had.
@@ -111,7 +112,9 @@ func (o *owned) take(k key, at commit, in bounds, cfg *Config) {
 	case from < 0:
 		from = in.first
 	}
-	o.all[k] = &partition{key: k, found: at, tracker: offsets.New(cfg.tracker(), from, at.marks)}
+	moved := at
+	moved.offset = max(at.offset, in.first)
+	o.all[k] = &partition{key: k, found: at, moved: moved, tracker: offsets.New(cfg.tracker(), from, at.marks)}
 }
 
 // begin notes that a generation begins. What is open waits as long as at first, since analyses stood still.

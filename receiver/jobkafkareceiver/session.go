@@ -44,7 +44,7 @@ func (s *session) Setup(of sarama.ConsumerGroupSession) error {
 		in := limits[k]
 		switch {
 		case anew[k]: // also where an offset of a former topic was committed
-			committed[k] = commit{offset: -1}
+			committed[k] = commit{offset: in.first}
 			of.MarkOffset(k.topic, k.partition, in.first, "")  // goes forward, and from nothing
 			of.ResetOffset(k.topic, k.partition, in.first, "") // goes back
 		case at.offset >= 0 && at.offset < in.first: // the client would go to where new groups begin, which may be the end

@@ -16,8 +16,8 @@
 //   - Every error is permanent: nothing is given again, and what was refused counts as
 //     not taken.
 //
-// What any branch refused never counts as taken, except data that an analysis has used: what was refused then is what
-// came of them, which the analysis counts.
+// What any branch refused never counts as taken. Where every branch that failed has used the data ([Analysed]), what
+// came of them was refused, which these branches count.
 package deliver
 
 import (

@@ -133,9 +133,9 @@ func (s *Sender[T]) send(ctx context.Context, r Retry, n int, build func() T, fi
 	if n == 0 {
 		return Outcome{}
 	}
-	op, used := WatchUse(s.signal.start(ctx))
+	op := s.signal.start(ctx)
 	left, err := deliver(op, r, n, build, &s.signal)
-	if err != nil && used() && !s.keeps(err) {
+	if err != nil && !s.keeps(err) && isAnalysed(err) {
 		if s.mayLog(err) {
 			s.of.log.Warn(s.counts.What+" were analysed, and what came of that was refused by the component behind", s.fields(left, err, fields)...)
 		}

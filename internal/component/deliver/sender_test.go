@@ -180,22 +180,37 @@ func TestSender_WithoutNext_TakesEverythingUncounted(t *testing.T) {
 	assert.Equal(t, tally{}, n)
 }
 
-// An analysis has used the data, and what came of them was refused: nothing is dropped, and it is logged once.
-func TestSender_UsedAndRefused_IsNoLoss(t *testing.T) {
-	var n tally
-	r, logs := newReceiver(t, &n)
-	next, err := consumer.NewLogs(func(ctx context.Context, _ plog.Logs) error {
-		deliver.Used(ctx)
-		return consumererror.NewPermanent(errors.New("deliver step traces: the queue is full"))
-	})
-	require.NoError(t, err)
-	counts := n.counts()
-	counts.LogEvery = time.Hour
-	s := r.Logs(next, counts)
-	for range 2 {
-		assert.Equal(t, deliver.Outcome{}, s.Send(t.Context(), 3, func() plog.Logs { return records(3) }))
+// An analysis has used the data, and what came of them was refused: nothing is dropped, and it is logged once. What
+// another branch refuses is dropped all the same.
+func TestSender_AnalysedAndRefused_IsNoLoss(t *testing.T) {
+	full := consumererror.NewPermanent(deliver.Analysed(errors.New("deliver step traces: the queue is full")))
+	other := consumererror.NewPermanent(errors.New("the file is full"))
+	for name, of := range map[string]struct {
+		err  error
+		want tally
+	}{
+		"analysis":         {full, tally{emitted: 6}},
+		"two analyses":     {errors.Join(full, full), tally{emitted: 6}},
+		"another branch":   {errors.Join(full, other), tally{dropped: 6}},
+		"the other branch": {other, tally{dropped: 6}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var n tally
+			r, logs := newReceiver(t, &n)
+			next, err := consumer.NewLogs(func(ctx context.Context, _ plog.Logs) error {
+				deliver.Used(ctx)
+				return of.err
+			})
+			require.NoError(t, err)
+			counts := n.counts()
+			counts.LogEvery = time.Hour
+			s := r.Logs(next, counts)
+			for range 2 {
+				s.Send(t.Context(), 3, func() plog.Logs { return records(3) })
+			}
+			assert.Equal(t, of.want, n)
+			assert.Equal(t, of.want.dropped == 0, logs.FilterMessageSnippet("Events were analysed").Len() == 1)
+			assert.Equal(t, of.want.dropped > 0, logs.FilterMessageSnippet("Events refused").Len() == 1)
+		})
 	}
-	assert.Equal(t, tally{emitted: 6}, n)
-	assert.Equal(t, 1, logs.FilterMessageSnippet("Events were analysed").Len())
-	assert.Zero(t, logs.FilterMessageSnippet("Events refused").Len())
 }

@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 )
 
@@ -30,4 +31,26 @@ func Used(ctx context.Context) {
 	for ; u != nil; u = u.outer {
 		u.noted.Store(true)
 	}
+}
+
+// analysed is the error of a component that has used data, and could not send what came of them.
+type analysed struct{ error }
+
+func (a analysed) Unwrap() error { return a.error }
+
+// Analysed marks an error of a component that has used the data of a call: what it could not send came of them.
+func Analysed(err error) error { return analysed{err} }
+
+// isAnalysed reports whether every branch that failed has used the data.
+func isAnalysed(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // one error of the tree is looked at
+	case analysed:
+		return true
+	case interface{ Unwrap() []error }:
+		all := e.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(one error) bool { return !isAnalysed(one) })
+	case interface{ Unwrap() error }:
+		return isAnalysed(e.Unwrap())
+	}
+	return false
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
+	"github.com/lockstep-otel/lockstep/internal/component/deliver"
 	"github.com/lockstep-otel/lockstep/internal/model"
 )
 
@@ -152,7 +153,7 @@ func (h *Hub) consume(ctx context.Context, in Input) error {
 		h.engine.Used(ctx)
 	}
 	if err := h.settle(ctx, &w.sent); err != nil { // the engine has used the batch: the same again would be duplicates
-		return consumererror.NewPermanent(fmt.Errorf("deliver step traces of data that were analysed, and are not lost: %w", err))
+		return consumererror.NewPermanent(deliver.Analysed(fmt.Errorf("deliver step traces of data that were analysed, and are not lost: %w", err)))
 	}
 	return nil
 }
