@@ -297,7 +297,7 @@ func TestFloor_AfterAPause_TimesBeginAnew(t *testing.T) {
 	cfg := config
 	cfg.Pause = 5 * time.Second
 	for name, pause := range map[string]func(*Tracker, time.Time){
-		"it is told":     (*Tracker).Touch,
+		"it learns":      (*Tracker).Touch,
 		"it finds out":   func(*Tracker, time.Time) {},
 		"a record comes": func(tr *Tracker, now time.Time) { tr.Add(10, nil, false, now) },
 	} {

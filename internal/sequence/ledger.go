@@ -62,52 +62,6 @@ type Totals struct {
 	Forgotten int64 `json:"forgotten"`
 }
 
-// Reasons of a [Loss].
-const (
-	ReasonRestart   = "restart"
-	ReasonGap       = "gap"
-	ReasonUncertain = "uncertain"
-)
-
-// Loss is spans of a job that were lost.
-type Loss struct {
-	// Step is the first step with such spans; of gaps only the job is known, if anything.
-	Step
-	Last   int64
-	Spans  int64
-	Reason string
-}
-
-// Verdict is what is known of a step that is concluded.
-type Verdict struct {
-	// Lost are its spans that were lost.
-	Lost int64
-	// Before: the step was concluded before, over other spans, or may have been.
-	Before bool
-	// Elsewhere: some of its spans may have gone to another gateway.
-	Elsewhere bool
-}
-
-// Why a step is incomplete, as lockstep.step.incomplete says.
-const (
-	IncompleteBefore    = "concluded_before"
-	IncompleteRestart   = "gateway_ended"
-	IncompleteElsewhere = "other_gateway"
-)
-
-// Incomplete returns why spans of the step are missing; empty: nothing is known to be.
-func (v Verdict) Incomplete() string {
-	switch {
-	case v.Before:
-		return IncompleteBefore
-	case v.Lost > 0:
-		return IncompleteRestart
-	case v.Elsewhere:
-		return IncompleteElsewhere
-	}
-	return ""
-}
-
 // Config bounds a [Ledger].
 type Config struct {
 	// Wait is how long numbers that are missing, and spans of before a restart, may still arrive.
@@ -164,71 +118,6 @@ type Ledger struct {
 	stored  []byte          // the state, as of the last change
 	expects bool            // something was to arrive
 	settled bool            // what earlier lives left open was decided
-}
-
-// stream is what is known of one stream.
-type stream struct {
-	name string
-	// seen are numbers that arrived, or of which it was decided that they do not.
-	seen  Ranges
-	parts map[Step]*part
-	used  time.Time
-	kept  bool // the store has its key
-	// elsewhere: it was decided that the spans before the first one are at another gateway.
-	elsewhere bool
-	// late are gaps as of since.
-	late  Ranges
-	since time.Time
-	// job is that of the step that came last, to name whose spans a gap had.
-	job jobKey
-	// spread is how many ranges the open steps had after the last arrival.
-	spread int
-}
-
-// Sizes of the parts of a ledger without their texts, bytes.
-const (
-	streamSize = 256
-	partSize   = 256
-	jobSize    = 256
-	rangeSize  = 16
-	lostSize   = 48
-)
-
-func (s *stream) size() int {
-	n := streamSize + len(s.name) + rangeSize*(len(s.seen)+len(s.late))
-	for step, p := range s.parts {
-		n += partSize + len(step.Job) + len(step.Incarnation) + rangeSize*p.ranges()
-	}
-	return n
-}
-
-func (s *stream) openRanges() (n int) {
-	for _, p := range s.parts {
-		n += p.ranges()
-	}
-	return n
-}
-
-// part is what a stream has of an open step.
-type part struct {
-	// live arrived in this life of the gateway, doubt in one before.
-	live, doubt Ranges
-}
-
-// all returns the numbers that arrived.
-func (p *part) all() Ranges { return p.live.Union(p.doubt) }
-
-// count returns how many numbers arrived: no number is in both sets.
-func (p *part) count() int64 { return p.live.Count() + p.doubt.Count() }
-
-func (p *part) ranges() int { return len(p.live) + len(p.doubt) }
-
-// openStep is a step that has spans and is not concluded.
-type openStep struct {
-	streams map[string]bool
-	last    time.Time
-	// moved: a stream began here in the middle, with this step.
-	moved bool
 }
 
 // NewLedger returns a ledger that goes on with what the store has; nil: it keeps nothing. An error of what is stored

@@ -7,6 +7,22 @@ import (
 	"slices"
 )
 
+// Reasons of a [Loss].
+const (
+	ReasonRestart   = "restart"
+	ReasonGap       = "gap"
+	ReasonUncertain = "uncertain"
+)
+
+// Loss is spans of a job that were lost.
+type Loss struct {
+	// Step is the first step with such spans; of gaps only the job is known, if anything.
+	Step
+	Last   int64
+	Spans  int64
+	Reason string
+}
+
 // losses are what was lost since it was asked for last.
 type losses []Loss
 

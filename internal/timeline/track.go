@@ -145,7 +145,7 @@ func (t *track) spot(reading int64) (at spot, stepped bool) {
 	return t.pieces[i].place(reading), t.pieces[i].stepped(reading)
 }
 
-// dateBy forgets the history on an undated scale of another gateway once the clock stands on a dated one: no reading was
+// dateBy forgets the history on an undated scale of another gateway once the clock is on a dated one: no reading was
 // placed there, and older readings stand on the dated scale, too.
 func (t *track) dateBy(s *scale) {
 	if len(t.segments) > 0 && s.anchored && t.last().scale.foreign && !t.last().scale.anchored {

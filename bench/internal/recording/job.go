@@ -15,7 +15,7 @@ import (
 const (
 	// PerNode is the number of ranks of a node, whose agent sends them together.
 	PerNode = 8
-	// SlowRank computes 1.5 times as long as the others: who analyses the job must find it at each size.
+	// SlowRank computes 1.5 times as long as the others: the analysis must find it at each size.
 	SlowRank = 5
 	slowdown = 1.5
 	// clockError is the maximum error of a node's clock, ns: what NTP achieves in a cluster.
